@@ -1,0 +1,3 @@
+module github.com/nvcodec/nvcodec
+
+go 1.24
