@@ -1,0 +1,12 @@
+// Command _asm writes the AVX2 kernels: run go generate in the directory above.
+package main
+
+import . "github.com/mmcloughlin/avo/build"
+
+func main() {
+	ConstraintExpr("!purego")
+	for _, positions := range linPositions {
+		lin(positions)
+	}
+	Generate()
+}

@@ -1,0 +1,173 @@
+//go:build !purego
+
+package kernel
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+)
+
+// avx2Set returns the set under test, or skips on a machine without it.
+func avx2Set(tb testing.TB) Set {
+	s, ok := avx2(Generic())
+	if !ok {
+		if strings.Contains(os.Getenv("NVCODEC_REQUIRE"), "avx2") {
+			tb.Fatal("no AVX2, and NVCODEC_REQUIRE wants it")
+		}
+		tb.Skip("no AVX2")
+	}
+	return s
+}
+
+const guard = 32
+
+// fenced returns a slice of n values and the memory around it, all one pattern.
+func fenced[T any](n int, pattern T) (all, s []T) {
+	all = make([]T, n+2*guard)
+	for i := range all {
+		all[i] = pattern
+	}
+	return all, all[guard:][:n:n]
+}
+
+// compare fails at the first difference; at counts from the start of the slice between the guards.
+func compare[T comparable](t *testing.T, got, want []T, format string, args ...any) {
+	t.Helper()
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("at %d of %d got %v, want %v", i-guard, len(want)-2*guard, got[i], want[i])
+			t.Fatalf(format, args...)
+		}
+	}
+}
+
+// extremes are the ends and the neighbourhood of zero; a third of all random values are such.
+func random16(r *rand.Rand) int16 {
+	if r.IntN(3) == 0 {
+		return [...]int16{-32768, -32767, -1, 0, 1, 32766, 32767}[r.IntN(7)]
+	}
+	return int16(r.Uint32()) >> r.IntN(15)
+}
+
+func random8(r *rand.Rand) int8 {
+	if r.IntN(3) == 0 {
+		return [...]int8{-128, -127, -1, 0, 1, 126, 127}[r.IntN(7)]
+	}
+	return int8(r.Uint32())
+}
+
+// random32 is any int32.
+func random32(r *rand.Rand) int32 {
+	if r.IntN(3) == 0 {
+		return [...]int32{math.MinInt32, -math.MaxInt32, -1, 0, 1, math.MaxInt32 - 1, math.MaxInt32}[r.IntN(7)]
+	}
+	return int32(r.Uint32()) >> r.IntN(31)
+}
+
+// randomMul is a multiplier, positive, of which half are as large as can be below the top bits.
+func randomMul(r *rand.Rand, top int) int32 {
+	switch r.IntN(3) {
+	case 0:
+		return int32(1)<<top - 1
+	case 1:
+		return 1
+	}
+	return max(1, int32(r.Uint32()&(1<<top-1)))
+}
+
+func fill[T any](s []T, f func() T) []T {
+	for i := range s {
+		s[i] = f()
+	}
+	return s
+}
+
+func fill16(r *rand.Rand, n int) []int16 {
+	return fill(make([]int16, n), func() int16 { return random16(r) })
+}
+
+// bound trims bias so that |bias| + Σ|w|*32768 < 2^31, as a model's loader proves, leaving it at the bound often.
+func bound(bias int32, sum int64) int32 {
+	room := math.MaxInt32 - sum*32768
+	return int32(min(max(int64(bias), -room), room))
+}
+
+func randLin(r *rand.Rand) *Lin {
+	l := &Lin{In: 1 + r.IntN(40), Out: 1 + r.IntN(50), Shift: uint(r.IntN(63))}
+	if r.IntN(3) == 0 {
+		l.In, l.Out = 16*(1+r.IntN(12)), 16*(1+r.IntN(6))
+	}
+	top := 1 + r.IntN(31)
+	l.W = fill(make([]int8, l.In*l.Out), func() int8 { return random8(r) })
+	if r.IntN(2) == 0 { // sums that leave int16 only sometimes
+		l.Shift = min(62, uint(r.IntN(24)+top))
+	}
+	for range l.Out {
+		l.Mul = append(l.Mul, randomMul(r, top))
+		var sum int64
+		for _, w := range l.W[len(l.Bias)*l.In:][:l.In] {
+			sum += max(int64(w), -int64(w))
+		}
+		l.Bias = append(l.Bias, bound(random32(r), sum))
+	}
+	return l
+}
+
+func TestLinAVX2(t *testing.T) {
+	set := avx2Set(t)
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		l := randLin(r)
+		n := r.IntN(40)
+		src := fill16(r, n*l.In)
+		if n > 0 && r.IntN(2) == 0 { // a position that drives its first output to the bound
+			for i := range l.In {
+				src[i] = 32767
+				if l.W[i] > 0 == (seed%4 < 2) {
+					src[i] = -32768
+				}
+			}
+		}
+		wantAll, want := fenced(n*l.Out, int16(0x5a5a))
+		gotAll, got := fenced(n*l.Out, int16(0x5a5a))
+		var resWant, resGot []int16
+		switch r.IntN(3) {
+		case 0:
+			resWant = fill16(r, n*l.Out)
+			resGot = append(resGot, resWant...)
+		case 1: // in place
+			copy(got, fill(want, func() int16 { return random16(r) }))
+			resWant, resGot = want, got
+		}
+		linGeneric(l)(want, src, resWant)
+		set.Lin(l)(got, src, resGot)
+		compare(t, gotAll, wantAll, "seed=%d lin %d to %d, n=%d, shift %d", seed, l.In, l.Out, n, l.Shift)
+	}
+}
+
+// TestRequantiseAVX2 walks every shift with sums and multipliers at their extremes and at ties.
+func TestRequantiseAVX2(t *testing.T) {
+	set := avx2Set(t)
+	sums := []int32{math.MinInt32, -math.MaxInt32, -1 << 30, -65536, -3, -2, -1, 0, 1, 2, 3, 32767, 65536, 1 << 30, math.MaxInt32 - 1, math.MaxInt32}
+	muls := []int32{1, 2, 3, 1<<16 - 1, 1 << 16, 1<<30 - 1, 1 << 30, math.MaxInt32}
+	for shift := range uint(63) {
+		for _, mul := range muls {
+			l := &Lin{In: 1, Out: len(sums), W: make([]int8, len(sums)), Bias: sums, Mul: make([]int32, len(sums)), Shift: shift}
+			for i := range l.Mul {
+				l.Mul[i] = mul
+			}
+			got, want := make([]int16, 7*l.Out), make([]int16, 7*l.Out)
+			src := make([]int16, 7)
+			set.Lin(l)(got, src, nil)
+			linGeneric(l)(want, src, nil)
+			for i := range want {
+				if got[i] != want[i] {
+					t.Fatalf("sum %d, mul %d, shift %d: got %d, want %d", sums[i%l.Out], mul, shift, got[i], want[i])
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,21 @@
+//go:build !purego
+
+package kernel
+
+import "golang.org/x/sys/cpu"
+
+//go:generate sh -c "cd _asm && go run . -pkg kernel -out ../avx2_amd64.s -stubs ../avx2_amd64.go"
+
+func init() {
+	overlays = append(overlays, avx2)
+}
+
+// avx2 replaces what AVX2 computes faster. cpu.X86.HasAVX2 includes the operating system's consent.
+func avx2(s Set) (Set, bool) {
+	if !cpu.X86.HasAVX2 {
+		return s, false
+	}
+	s.Name = "avx2"
+	s.Lin = linAVX2
+	return s, true
+}
