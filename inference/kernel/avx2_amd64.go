@@ -27,3 +27,45 @@ func lin2AVX2(dst *int16, src *int16, res *int16, panel *int32, rq *[14]int64, s
 //
 //go:noescape
 func lin1AVX2(dst *int16, src *int16, res *int16, panel *int32, rq *[14]int64, srcStride int, dstStride int, pairs int, odd int, tiles int)
+
+// actRowAVX2 replaces the row above [w][16] by act(src), whose positions lie stride bytes apart, and writes
+// pairs [w][32]: each value of the row above followed by the one below it, in the order of panelOrder.
+//
+//go:noescape
+func actRowAVX2(pairs *int16, above *int16, src *int16, stride int, w int, f uint)
+
+// dwRowAVX2 computes a row of w positions, stride bytes apart in dst. upper holds the pairs of the rows above and
+// here, lower those of the rows here and below; both begin one position to the left. Shifts are at least 32.
+//
+//go:noescape
+func dwRowAVX2(dst *int16, upper *int16, lower *int16, panel *int32, rq *[14]int64, stride int, w int)
+
+// dwRowWideAVX2 is dwRowAVX2 for shifts below 32.
+//
+//go:noescape
+func dwRowWideAVX2(dst *int16, upper *int16, lower *int16, panel *int32, rq *[14]int64, stride int, w int)
+
+// actSum4AVX2 computes n > 0 positions of c >= 16 channels, the last sixteen perhaps twice.
+//
+//go:noescape
+func actSum4AVX2(dst *int16, src *int16, c int, n int, f uint)
+
+// clampAVX2 limits values to lo..hi. n is a positive multiple of 16.
+//
+//go:noescape
+func clampAVX2(dst *int16, src *int16, n int, lo int16, hi int16)
+
+// requantDownAVX2 computes rnd(x*factor, 15). n is a positive multiple of 16.
+//
+//go:noescape
+func requantDownAVX2(dst *int16, src *int16, n int, factor int16)
+
+// requantUpAVX2 computes sat16(x << (16-down)). n is a positive multiple of 16.
+//
+//go:noescape
+func requantUpAVX2(dst *int16, src *int16, n int, down int)
+
+// scaleAVX2 computes n > 0 positions of c channels, a positive multiple of 8, with the factors m << up.
+//
+//go:noescape
+func scaleAVX2(dst *int16, src *int16, m *int32, rq *[14]int64, c int, n int, up uint)

@@ -1640,3 +1640,451 @@ broad0:
 	VMOVDQU Y0, (AX)
 	ADDQ    R9, AX
 	JMP     next
+
+// func actRowAVX2(pairs *int16, above *int16, src *int16, stride int, w int, f uint)
+// Requires: AVX, AVX2
+TEXT ·actRowAVX2(SB), NOSPLIT, $0-48
+	MOVQ         f+40(FP), CX
+	MOVQ         CX, AX
+	MOVQ         $+1, DX
+	SHLQ         CL, DX
+	VPXOR        Y0, Y0, Y0
+	VMOVQ        DX, X1
+	VPBROADCASTW X1, Y2
+	VPSRLW       $0x01, Y2, Y1
+	VPSUBW       Y2, Y0, Y2
+	SUBQ         $0x0f, AX
+	NEGQ         AX
+	VMOVQ        AX, X3
+	MOVQ         pairs+0(FP), AX
+	MOVQ         above+8(FP), CX
+	MOVQ         src+16(FP), DX
+	MOVQ         stride+24(FP), BX
+	MOVQ         w+32(FP), SI
+
+position:
+	VMOVDQU    (DX), Y5
+	VPSUBSW    Y5, Y0, Y5
+	VPSUBSW    Y1, Y5, Y4
+	VPMINSW    Y0, Y4, Y4
+	VPMAXSW    Y2, Y4, Y4
+	VPSLLW     X3, Y4, Y4
+	VPMULHRSW  Y4, Y5, Y5
+	VMOVDQU    (CX), Y4
+	VMOVDQU    Y5, (CX)
+	VPUNPCKLWD Y5, Y4, Y6
+	VPUNPCKHWD Y5, Y4, Y4
+	VMOVDQU    Y6, (AX)
+	VMOVDQU    Y4, 32(AX)
+	ADDQ       BX, DX
+	ADDQ       $0x20, CX
+	ADDQ       $0x40, AX
+	DECQ       SI
+	JNZ        position
+	VZEROUPPER
+	RET
+
+// func dwRowAVX2(dst *int16, upper *int16, lower *int16, panel *int32, rq *[14]int64, stride int, w int)
+// Requires: AVX, AVX2
+TEXT ·dwRowAVX2(SB), NOSPLIT, $0-56
+	MOVQ    dst+0(FP), AX
+	MOVQ    upper+8(FP), CX
+	MOVQ    lower+16(FP), DX
+	MOVQ    panel+24(FP), BX
+	MOVQ    rq+32(FP), SI
+	MOVQ    stride+40(FP), DI
+	MOVQ    w+48(FP), R8
+	VMOVQ   96(SI), X0
+	VMOVDQU 192(BX), Y1
+	VMOVDQU 224(BX), Y2
+	VMOVDQU 256(BX), Y3
+	VMOVDQU 288(BX), Y4
+	VMOVDQU 320(BX), Y5
+	VMOVDQU 352(BX), Y6
+	VMOVDQU 384(BX), Y7
+	VMOVDQU 416(BX), Y8
+	VMOVDQU 448(BX), Y9
+	VMOVDQU 480(BX), Y10
+	VMOVDQU 512(BX), Y11
+	VMOVDQU 544(BX), Y12
+
+position:
+	VMOVDQU   (BX), Y13
+	VPMADDWD  (CX), Y1, Y14
+	VPADDD    Y14, Y13, Y13
+	VPMADDWD  64(CX), Y3, Y14
+	VPADDD    Y14, Y13, Y13
+	VPMADDWD  128(CX), Y5, Y14
+	VPADDD    Y14, Y13, Y13
+	VPMADDWD  (DX), Y7, Y14
+	VPADDD    Y14, Y13, Y13
+	VPMADDWD  64(DX), Y9, Y14
+	VPADDD    Y14, Y13, Y13
+	VPMADDWD  128(DX), Y11, Y14
+	VPADDD    Y14, Y13, Y13
+	VMOVDQU   32(BX), Y14
+	VPMADDWD  32(CX), Y2, Y15
+	VPADDD    Y15, Y14, Y14
+	VPMADDWD  96(CX), Y4, Y15
+	VPADDD    Y15, Y14, Y14
+	VPMADDWD  160(CX), Y6, Y15
+	VPADDD    Y15, Y14, Y14
+	VPMADDWD  32(DX), Y8, Y15
+	VPADDD    Y15, Y14, Y14
+	VPMADDWD  96(DX), Y10, Y15
+	VPADDD    Y15, Y14, Y14
+	VPMADDWD  160(DX), Y12, Y15
+	VPADDD    Y15, Y14, Y14
+	VPSRLQ    $0x20, Y13, Y15
+	VPMULDQ   64(BX), Y13, Y13
+	VPMULDQ   128(BX), Y15, Y15
+	VPADDQ    (SI), Y13, Y13
+	VPADDQ    (SI), Y15, Y15
+	VPSRLQ    $0x20, Y13, Y13
+	VPBLENDD  $0xaa, Y15, Y13, Y13
+	VPSRAD    X0, Y13, Y13
+	VPSRLQ    $0x20, Y14, Y15
+	VPMULDQ   96(BX), Y14, Y14
+	VPMULDQ   160(BX), Y15, Y15
+	VPADDQ    (SI), Y14, Y14
+	VPADDQ    (SI), Y15, Y15
+	VPSRLQ    $0x20, Y14, Y14
+	VPBLENDD  $0xaa, Y15, Y14, Y14
+	VPSRAD    X0, Y14, Y14
+	VPACKSSDW Y14, Y13, Y13
+	VMOVDQU   Y13, (AX)
+	ADDQ      DI, AX
+	ADDQ      $0x40, CX
+	ADDQ      $0x40, DX
+	DECQ      R8
+	JNZ       position
+	VZEROUPPER
+	RET
+
+// func dwRowWideAVX2(dst *int16, upper *int16, lower *int16, panel *int32, rq *[14]int64, stride int, w int)
+// Requires: AVX, AVX2
+TEXT ·dwRowWideAVX2(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  upper+8(FP), CX
+	MOVQ  lower+16(FP), DX
+	MOVQ  panel+24(FP), BX
+	MOVQ  rq+32(FP), SI
+	MOVQ  stride+40(FP), DI
+	MOVQ  w+48(FP), R8
+	VMOVQ 96(SI), X0
+
+position:
+	VMOVDQU   (BX), Y1
+	VMOVDQU   (CX), Y2
+	VPMADDWD  192(BX), Y2, Y2
+	VPADDD    Y2, Y1, Y1
+	VMOVDQU   64(CX), Y2
+	VPMADDWD  256(BX), Y2, Y2
+	VPADDD    Y2, Y1, Y1
+	VMOVDQU   128(CX), Y2
+	VPMADDWD  320(BX), Y2, Y2
+	VPADDD    Y2, Y1, Y1
+	VMOVDQU   (DX), Y2
+	VPMADDWD  384(BX), Y2, Y2
+	VPADDD    Y2, Y1, Y1
+	VMOVDQU   64(DX), Y2
+	VPMADDWD  448(BX), Y2, Y2
+	VPADDD    Y2, Y1, Y1
+	VMOVDQU   128(DX), Y2
+	VPMADDWD  512(BX), Y2, Y2
+	VPADDD    Y2, Y1, Y1
+	VMOVDQU   32(BX), Y2
+	VMOVDQU   32(CX), Y3
+	VPMADDWD  224(BX), Y3, Y3
+	VPADDD    Y3, Y2, Y2
+	VMOVDQU   96(CX), Y3
+	VPMADDWD  288(BX), Y3, Y3
+	VPADDD    Y3, Y2, Y2
+	VMOVDQU   160(CX), Y3
+	VPMADDWD  352(BX), Y3, Y3
+	VPADDD    Y3, Y2, Y2
+	VMOVDQU   32(DX), Y3
+	VPMADDWD  416(BX), Y3, Y3
+	VPADDD    Y3, Y2, Y2
+	VMOVDQU   96(DX), Y3
+	VPMADDWD  480(BX), Y3, Y3
+	VPADDD    Y3, Y2, Y2
+	VMOVDQU   160(DX), Y3
+	VPMADDWD  544(BX), Y3, Y3
+	VPADDD    Y3, Y2, Y2
+	VPSRLQ    $0x20, Y1, Y3
+	VPMULDQ   64(BX), Y1, Y1
+	VPMULDQ   128(BX), Y3, Y3
+	VPADDQ    (SI), Y1, Y1
+	VPCMPGTQ  64(SI), Y1, Y4
+	VPBLENDVB Y4, 64(SI), Y1, Y1
+	VMOVDQU   32(SI), Y5
+	VPCMPGTQ  Y1, Y5, Y4
+	VPBLENDVB Y4, Y5, Y1, Y1
+	VPSRLQ    X0, Y1, Y1
+	VPADDQ    (SI), Y3, Y3
+	VPCMPGTQ  64(SI), Y3, Y4
+	VPBLENDVB Y4, 64(SI), Y3, Y3
+	VMOVDQU   32(SI), Y5
+	VPCMPGTQ  Y3, Y5, Y4
+	VPBLENDVB Y4, Y5, Y3, Y3
+	VPSRLQ    X0, Y3, Y3
+	VPSLLQ    $0x20, Y3, Y3
+	VPBLENDD  $0xaa, Y3, Y1, Y1
+	VPSRLQ    $0x20, Y2, Y3
+	VPMULDQ   96(BX), Y2, Y2
+	VPMULDQ   160(BX), Y3, Y3
+	VPADDQ    (SI), Y2, Y2
+	VPCMPGTQ  64(SI), Y2, Y4
+	VPBLENDVB Y4, 64(SI), Y2, Y2
+	VMOVDQU   32(SI), Y5
+	VPCMPGTQ  Y2, Y5, Y4
+	VPBLENDVB Y4, Y5, Y2, Y2
+	VPSRLQ    X0, Y2, Y2
+	VPADDQ    (SI), Y3, Y3
+	VPCMPGTQ  64(SI), Y3, Y4
+	VPBLENDVB Y4, 64(SI), Y3, Y3
+	VMOVDQU   32(SI), Y5
+	VPCMPGTQ  Y3, Y5, Y4
+	VPBLENDVB Y4, Y5, Y3, Y3
+	VPSRLQ    X0, Y3, Y3
+	VPSLLQ    $0x20, Y3, Y3
+	VPBLENDD  $0xaa, Y3, Y2, Y2
+	VPACKSSDW Y2, Y1, Y1
+	VMOVDQU   Y1, (AX)
+	ADDQ      DI, AX
+	ADDQ      $0x40, CX
+	ADDQ      $0x40, DX
+	DECQ      R8
+	JNZ       position
+	VZEROUPPER
+	RET
+
+// func actSum4AVX2(dst *int16, src *int16, c int, n int, f uint)
+// Requires: AVX, AVX2, CMOV
+TEXT ·actSum4AVX2(SB), NOSPLIT, $0-40
+	MOVQ         f+32(FP), CX
+	MOVQ         CX, AX
+	MOVQ         $+1, DX
+	SHLQ         CL, DX
+	VPXOR        Y0, Y0, Y0
+	VMOVQ        DX, X1
+	VPBROADCASTW X1, Y2
+	VPSRLW       $0x01, Y2, Y1
+	VPSUBW       Y2, Y0, Y2
+	SUBQ         $0x0f, AX
+	NEGQ         AX
+	VMOVQ        AX, X3
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         c+16(FP), DX
+	MOVQ         n+24(FP), BX
+	ADDQ         DX, DX
+	LEAQ         -32(DX), SI
+	LEAQ         (CX)(DX*2), DI
+	MOVQ         $+16384, R8
+	VMOVQ        R8, X4
+	VPBROADCASTW X4, Y4
+
+position:
+	XORQ R8, R8
+
+chunk:
+	LEAQ      (CX)(R8*1), R9
+	VMOVDQU   (R9), Y5
+	VPSUBSW   Y5, Y0, Y5
+	VPSUBSW   Y1, Y5, Y6
+	VPMINSW   Y0, Y6, Y6
+	VPMAXSW   Y2, Y6, Y6
+	VPSLLW    X3, Y6, Y6
+	VPMULHRSW Y6, Y5, Y5
+	VPSUBW    Y4, Y5, Y5
+	VMOVDQU   (R9)(DX*1), Y6
+	VPSUBSW   Y6, Y0, Y6
+	VPSUBSW   Y1, Y6, Y7
+	VPMINSW   Y0, Y7, Y7
+	VPMAXSW   Y2, Y7, Y7
+	VPSLLW    X3, Y7, Y7
+	VPMULHRSW Y7, Y6, Y6
+	VPADDSW   Y6, Y5, Y5
+	LEAQ      (DI)(R8*1), R9
+	VMOVDQU   (R9), Y6
+	VPSUBSW   Y6, Y0, Y6
+	VPSUBSW   Y1, Y6, Y7
+	VPMINSW   Y0, Y7, Y7
+	VPMAXSW   Y2, Y7, Y7
+	VPSLLW    X3, Y7, Y7
+	VPMULHRSW Y7, Y6, Y6
+	VPADDSW   Y6, Y5, Y5
+	VMOVDQU   (R9)(DX*1), Y6
+	VPSUBSW   Y6, Y0, Y6
+	VPSUBSW   Y1, Y6, Y7
+	VPMINSW   Y0, Y7, Y7
+	VPMAXSW   Y2, Y7, Y7
+	VPSLLW    X3, Y7, Y7
+	VPMULHRSW Y7, Y6, Y6
+	VPADDSW   Y6, Y5, Y5
+	VPADDSW   Y4, Y5, Y5
+	VMOVDQU   Y5, (AX)(R8*1)
+	ADDQ      $0x20, R8
+	CMPQ      R8, DX
+	JGE       next
+	CMPQ      R8, SI
+	CMOVQGT   SI, R8
+	JMP       chunk
+
+next:
+	ADDQ DX, AX
+	LEAQ (CX)(DX*4), CX
+	LEAQ (DI)(DX*4), DI
+	DECQ BX
+	JNZ  position
+	VZEROUPPER
+	RET
+
+// func clampAVX2(dst *int16, src *int16, n int, lo int16, hi int16)
+// Requires: AVX, AVX2
+TEXT ·clampAVX2(SB), NOSPLIT, $0-28
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VPBROADCASTW lo+24(FP), Y0
+	VPBROADCASTW hi+26(FP), Y1
+
+loop:
+	VMOVDQU (CX), Y2
+	VPMAXSW Y0, Y2, Y2
+	VPMINSW Y1, Y2, Y2
+	VMOVDQU Y2, (AX)
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, AX
+	SUBQ    $0x10, DX
+	JNZ     loop
+	VZEROUPPER
+	RET
+
+// func requantDownAVX2(dst *int16, src *int16, n int, factor int16)
+// Requires: AVX, AVX2
+TEXT ·requantDownAVX2(SB), NOSPLIT, $0-26
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VPBROADCASTW factor+24(FP), Y0
+
+loop:
+	VMOVDQU   (CX), Y1
+	VPMULHRSW Y0, Y1, Y1
+	VMOVDQU   Y1, (AX)
+	ADDQ      $0x20, CX
+	ADDQ      $0x20, AX
+	SUBQ      $0x10, DX
+	JNZ       loop
+	VZEROUPPER
+	RET
+
+// func requantUpAVX2(dst *int16, src *int16, n int, down int)
+// Requires: AVX, AVX2
+TEXT ·requantUpAVX2(SB), NOSPLIT, $0-32
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  n+16(FP), DX
+	VMOVQ down+24(FP), X0
+	VPXOR Y1, Y1, Y1
+
+loop:
+	VMOVDQU    (CX), Y2
+	VPUNPCKHWD Y2, Y1, Y3
+	VPUNPCKLWD Y2, Y1, Y2
+	VPSRAD     X0, Y3, Y3
+	VPSRAD     X0, Y2, Y2
+	VPACKSSDW  Y3, Y2, Y2
+	VMOVDQU    Y2, (AX)
+	ADDQ       $0x20, CX
+	ADDQ       $0x20, AX
+	SUBQ       $0x10, DX
+	JNZ        loop
+	VZEROUPPER
+	RET
+
+// func scaleAVX2(dst *int16, src *int16, m *int32, rq *[14]int64, c int, n int, up uint)
+// Requires: AVX, AVX2
+TEXT ·scaleAVX2(SB), NOSPLIT, $0-56
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), CX
+	MOVQ  m+16(FP), DX
+	MOVQ  rq+24(FP), BX
+	MOVQ  c+32(FP), SI
+	MOVQ  n+40(FP), DI
+	VMOVQ up+48(FP), X0
+	VMOVQ 96(BX), X1
+	CMPQ  104(BX), $0x00
+	JNE   wide
+
+narrow:
+	XORQ R8, R8
+
+narrowChunk:
+	VPMOVSXWD (CX), Y2
+	VMOVDQU   (DX)(R8*4), Y3
+	VPSLLD    X0, Y3, Y3
+	VPSRLQ    $0x20, Y3, Y4
+	VPSRLQ    $0x20, Y2, Y5
+	VPMULDQ   Y3, Y2, Y2
+	VPMULDQ   Y4, Y5, Y5
+	VPADDQ    (BX), Y2, Y2
+	VPADDQ    (BX), Y5, Y5
+	VPSRLQ    $0x20, Y2, Y2
+	VPBLENDD  $0xaa, Y5, Y2, Y2
+	VPSRAD    X1, Y2, Y2
+	VPACKSSDW Y2, Y2, Y2
+	VPERMQ    $0x08, Y2, Y2
+	VMOVDQU   X2, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x10, AX
+	ADDQ      $0x08, R8
+	CMPQ      R8, SI
+	JL        narrowChunk
+	DECQ      DI
+	JNZ       narrow
+	VZEROUPPER
+	RET
+
+wide:
+	XORQ R8, R8
+
+wideChunk:
+	VPMOVSXWD (CX), Y2
+	VMOVDQU   (DX)(R8*4), Y3
+	VPSLLD    X0, Y3, Y3
+	VPSRLQ    $0x20, Y3, Y4
+	VPSRLQ    $0x20, Y2, Y5
+	VPMULDQ   Y3, Y2, Y2
+	VPMULDQ   Y4, Y5, Y5
+	VPADDQ    (BX), Y2, Y2
+	VPCMPGTQ  64(BX), Y2, Y3
+	VPBLENDVB Y3, 64(BX), Y2, Y2
+	VMOVDQU   32(BX), Y4
+	VPCMPGTQ  Y2, Y4, Y3
+	VPBLENDVB Y3, Y4, Y2, Y2
+	VPSRLQ    X1, Y2, Y2
+	VPADDQ    (BX), Y5, Y5
+	VPCMPGTQ  64(BX), Y5, Y3
+	VPBLENDVB Y3, 64(BX), Y5, Y5
+	VMOVDQU   32(BX), Y4
+	VPCMPGTQ  Y5, Y4, Y3
+	VPBLENDVB Y3, Y4, Y5, Y5
+	VPSRLQ    X1, Y5, Y5
+	VPSLLQ    $0x20, Y5, Y5
+	VPBLENDD  $0xaa, Y5, Y2, Y2
+	VPACKSSDW Y2, Y2, Y2
+	VPERMQ    $0x08, Y2, Y2
+	VMOVDQU   X2, (AX)
+	ADDQ      $0x10, CX
+	ADDQ      $0x10, AX
+	ADDQ      $0x08, R8
+	CMPQ      R8, SI
+	JL        wideChunk
+	DECQ      DI
+	JNZ       wide
+	VZEROUPPER
+	RET

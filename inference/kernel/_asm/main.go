@@ -8,5 +8,11 @@ func main() {
 	for _, positions := range linPositions {
 		lin(positions)
 	}
+	actRow()
+	dwRow("dwRowAVX2", false)
+	dwRow("dwRowWideAVX2", true)
+	actSum4()
+	pointwise()
+	scale()
 	Generate()
 }
