@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -169,5 +170,128 @@ func TestRequantiseAVX2(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func randDWAct(r *rand.Rand) *DWAct {
+	d := &DWAct{C: 1 + r.IntN(70), F: uint(1 + r.IntN(14)), Shift: uint(r.IntN(63))}
+	if r.IntN(3) == 0 {
+		d.C = 16 * (1 + r.IntN(6))
+	}
+	top := 1 + r.IntN(31)
+	if r.IntN(2) == 0 {
+		d.Shift = min(62, uint(r.IntN(24)+top))
+	}
+	d.W = fill(make([]int8, 9*d.C), func() int8 { return random8(r) })
+	for c := range d.C {
+		var sum int64
+		for t := range 9 {
+			w := int64(d.W[t*d.C+c])
+			sum += max(w, -w)
+		}
+		d.Bias = append(d.Bias, bound(random32(r), sum))
+		d.Mul = append(d.Mul, randomMul(r, top))
+	}
+	return d
+}
+
+func TestDWActAVX2(t *testing.T) {
+	set := avx2Set(t)
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		d := randDWAct(r)
+		apply := set.DWAct(d)
+		for range 3 { // several sizes through the same scratch
+			h, w := r.IntN(6), r.IntN(8)
+			src := fill16(r, h*w*d.C)
+			wantAll, want := fenced(h*w*d.C, int16(0x5a5a))
+			gotAll, got := fenced(h*w*d.C, int16(0x5a5a))
+			y0 := r.IntN(h + 1)
+			y1 := y0 + r.IntN(h-y0+1)
+			dwActGeneric(d)(want, src, h, w, y0, y1)
+			apply(got, src, h, w, y0, y1)
+			compare(t, gotAll, wantAll, "seed=%d dwact %dx%dx%d rows %d to %d, F %d, shift %d", seed, h, w, d.C, y0, y1, d.F, d.Shift)
+		}
+	}
+}
+
+// TestDWActAVX2Concurrent shares one prepared function among goroutines.
+func TestDWActAVX2Concurrent(t *testing.T) {
+	set := avx2Set(t)
+	r := rand.New(rand.NewPCG(1, 3))
+	d := randDWAct(r)
+	d.C, d.W, d.Bias, d.Mul = 48, fill(make([]int8, 9*48), func() int8 { return random8(r) }), make([]int32, 48), fill(make([]int32, 48), func() int32 { return randomMul(r, 31) })
+	d.Shift = 38
+	const h, w = 64, 21
+	src := fill16(r, h*w*d.C)
+	got, want := make([]int16, len(src)), make([]int16, len(src))
+	dwActGeneric(d)(want, src, h, w, 0, h)
+	apply := set.DWAct(d)
+	var wg sync.WaitGroup
+	for y := 0; y < h; y += 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			apply(got, src, h, w, y, y+4)
+		}()
+	}
+	wg.Wait()
+	compare(t, got, want, "concurrent")
+}
+
+// TestActAVX2 compares every input at every F.
+func TestActAVX2(t *testing.T) {
+	set := avx2Set(t)
+	src := make([]int16, 4<<16) // the value and three zeros, whose act is 0
+	for i := range 1 << 16 {
+		src[i/16*64+i%16] = int16(i)
+	}
+	dst := make([]int16, 1<<16)
+	for f := uint(1); f <= 14; f++ {
+		set.ActSum4(dst, src, 16, f)
+		for i, got := range dst {
+			if want := Act(int16(i), f); got != want {
+				t.Fatalf("act(%d) at F %d: got %d, want %d", int16(i), f, got, want)
+			}
+		}
+	}
+}
+
+func TestPointwiseAVX2(t *testing.T) {
+	set := avx2Set(t)
+	for seed := range uint64(4000) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		c, n := 1+r.IntN(70), r.IntN(20)
+		if r.IntN(3) > 0 {
+			c = 8 * (1 + r.IntN(12))
+		}
+		check := func(src []int16, length int, apply func(s Set, dst, src []int16), format string, args ...any) {
+			t.Helper()
+			wantAll, want := fenced(length, int16(0x5a5a))
+			gotAll, got := fenced(length, int16(0x5a5a))
+			if length == len(src) && r.IntN(2) == 0 { // in place
+				copy(got, src)
+				copy(want, src)
+				apply(Generic(), want, want)
+				apply(set, got, got)
+			} else {
+				apply(Generic(), want, src)
+				apply(set, got, src)
+			}
+			compare(t, gotAll, wantAll, "seed=%d "+format, append([]any{seed}, args...)...)
+		}
+		f := uint(1 + r.IntN(14))
+		check(fill16(r, 4*n*c), n*c, func(s Set, dst, src []int16) { s.ActSum4(dst, src, c, f) }, "actsum4 %dx%d, F %d", n, c, f)
+		top, sh := 1+r.IntN(31), uint(r.IntN(63))
+		m := fill(make([]int32, c), func() int32 { return randomMul(r, top) * int32(1-2*r.IntN(2)) })
+		if r.IntN(4) == 0 {
+			fill(m, func() int32 { return random32(r) })
+		}
+		check(fill16(r, n*c), n*c, func(s Set, dst, src []int16) { s.Scale(dst, src, m, sh) }, "scale %dx%d, shift %d", n, c, sh)
+		k := r.IntN(31) - 15
+		check(fill16(r, n*c), n*c, func(s Set, dst, src []int16) { s.Requant(dst, src, k) }, "requant %d by %d", n*c, k)
+		lo, hi := random16(r), random16(r)
+		lo, hi = min(lo, hi), max(lo, hi)
+		check(fill16(r, n*c), n*c, func(s Set, dst, src []int16) { s.Clamp(dst, src, lo, hi) }, "clamp %d to %d..%d", n*c, lo, hi)
 	}
 }

@@ -47,3 +47,43 @@ func BenchmarkLin(b *testing.B) {
 		})
 	}
 }
+
+// benchSamples runs an operator over one thread's share of a frame; samples are those of its output.
+func benchSamples(b *testing.B, name string, bytes, samples int, f func(s Set)) {
+	benchSets(b, name, func(b *testing.B, s Set) {
+		b.SetBytes(int64(bytes))
+		for b.Loop() {
+			f(s)
+		}
+		b.ReportMetric(float64(samples)*float64(b.N)/b.Elapsed().Seconds()/1e9, "Gsamples/s")
+	})
+}
+
+func BenchmarkDWAct(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	const c, h, w = 96, 48, 80
+	d := &DWAct{C: c, F: 11, Shift: 38, W: fill(make([]int8, 9*c), func() int8 { return random8(r) }), Bias: make([]int32, c), Mul: fill(make([]int32, c), func() int32 { return 1 << 30 })}
+	src, dst := fill16(r, h*w*c), make([]int16, h*w*c)
+	for _, s := range Available() {
+		apply := s.DWAct(d)
+		b.Run("c=96/impl="+s.Name, func(b *testing.B) {
+			b.SetBytes(int64(2 * w * c * benchRows))
+			for b.Loop() {
+				apply(dst, src, h, w, 12, 12+benchRows)
+			}
+			b.ReportMetric(float64(9*w*c*benchRows)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+		})
+	}
+}
+
+func BenchmarkPointwise(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 3))
+	const c, n = 96, 80 * benchRows
+	src, dst := fill16(r, 4*n*c), make([]int16, n*c)
+	m := fill(make([]int32, c), func() int32 { return 1<<30 + int32(r.IntN(1<<30)) })
+	benchSamples(b, "op=actsum4", 10*n*c, n*c, func(s Set) { s.ActSum4(dst, src, c, 11) })
+	src = src[:n*c]
+	benchSamples(b, "op=scale", 4*n*c, n*c, func(s Set) { s.Scale(dst, src, m, 36) })
+	benchSamples(b, "op=requant", 4*n*c, n*c, func(s Set) { s.Requant(dst, src, 2) })
+	benchSamples(b, "op=clamp", 4*n*c, n*c, func(s Set) { s.Clamp(dst, src, -4096, 4095) })
+}

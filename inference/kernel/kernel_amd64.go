@@ -17,5 +17,10 @@ func avx2(s Set) (Set, bool) {
 	}
 	s.Name = "avx2"
 	s.Lin = linAVX2
+	s.DWAct = dwActAVX2
+	s.ActSum4 = actSum4Vector
+	s.Scale = scaleVector
+	s.Requant = requantVector
+	s.Clamp = clampVector
 	return s, true
 }

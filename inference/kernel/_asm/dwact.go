@@ -43,7 +43,7 @@ func dwRow(name string, wide bool) {
 	TEXT(name, NOSPLIT, "func(dst, upper, lower *int16, panel *int32, rq *[14]int64, stride, w int)")
 	Pragma("noescape")
 	if wide {
-		Doc(name+" is dwRowAVX2 for shifts below 32.")
+		Doc(name + " is dwRowAVX2 for shifts below 32.")
 	} else {
 		Doc(name+" computes a row of w positions, stride bytes apart in dst. upper holds the pairs of the rows above and",
 			"here, lower those of the rows here and below; both begin one position to the left. Shifts are at least 32.")
