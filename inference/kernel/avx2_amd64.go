@@ -69,3 +69,25 @@ func requantUpAVX2(dst *int16, src *int16, n int, down int)
 //
 //go:noescape
 func scaleAVX2(dst *int16, src *int16, m *int32, rq *[14]int64, c int, n int, up uint)
+
+// compensate16AVX2 writes rows x 16 samples, 1..16 rows. src is the sample under the first taps of the first one; 24
+// samples of each of rows+7 rows are read.
+//
+//go:noescape
+func compensate16AVX2(dst *byte, src *byte, dstStride int, srcStride int, rows int, tapsX *int8, tapsY *int16)
+
+// compensate8AVX2 writes rows x 8 samples, 1..8 rows. src is the sample under the first taps of the first one; 16
+// samples of each of rows+3 rows are read.
+//
+//go:noescape
+func compensate8AVX2(dst *byte, src *byte, dstStride int, srcStride int, rows int, tapsX *int8, tapsY *int16)
+
+// unpackAVX2 writes the 8x8 and twice 4x4 samples of each of n > 0 positions; pred may be nil.
+//
+//go:noescape
+func unpackAVX2(y *byte, u *byte, v *byte, head *int16, pred *int16, strideY int, strideC int, n int, f uint)
+
+// sad16AVX2 compares two blocks of 16x16 samples.
+//
+//go:noescape
+func sad16AVX2(a *byte, strideA int, b *byte, strideB int) int32

@@ -2088,3 +2088,597 @@ wideChunk:
 	JNZ       wide
 	VZEROUPPER
 	RET
+
+DATA tapPairs<>+0(SB)/1, $0x00
+DATA tapPairs<>+1(SB)/1, $0x01
+DATA tapPairs<>+2(SB)/1, $0x01
+DATA tapPairs<>+3(SB)/1, $0x02
+DATA tapPairs<>+4(SB)/1, $0x02
+DATA tapPairs<>+5(SB)/1, $0x03
+DATA tapPairs<>+6(SB)/1, $0x03
+DATA tapPairs<>+7(SB)/1, $0x04
+DATA tapPairs<>+8(SB)/1, $0x04
+DATA tapPairs<>+9(SB)/1, $0x05
+DATA tapPairs<>+10(SB)/1, $0x05
+DATA tapPairs<>+11(SB)/1, $0x06
+DATA tapPairs<>+12(SB)/1, $0x06
+DATA tapPairs<>+13(SB)/1, $0x07
+DATA tapPairs<>+14(SB)/1, $0x07
+DATA tapPairs<>+15(SB)/1, $0x08
+DATA tapPairs<>+16(SB)/1, $0x00
+DATA tapPairs<>+17(SB)/1, $0x01
+DATA tapPairs<>+18(SB)/1, $0x01
+DATA tapPairs<>+19(SB)/1, $0x02
+DATA tapPairs<>+20(SB)/1, $0x02
+DATA tapPairs<>+21(SB)/1, $0x03
+DATA tapPairs<>+22(SB)/1, $0x03
+DATA tapPairs<>+23(SB)/1, $0x04
+DATA tapPairs<>+24(SB)/1, $0x04
+DATA tapPairs<>+25(SB)/1, $0x05
+DATA tapPairs<>+26(SB)/1, $0x05
+DATA tapPairs<>+27(SB)/1, $0x06
+DATA tapPairs<>+28(SB)/1, $0x06
+DATA tapPairs<>+29(SB)/1, $0x07
+DATA tapPairs<>+30(SB)/1, $0x07
+DATA tapPairs<>+31(SB)/1, $0x08
+DATA tapPairs<>+32(SB)/1, $0x02
+DATA tapPairs<>+33(SB)/1, $0x03
+DATA tapPairs<>+34(SB)/1, $0x03
+DATA tapPairs<>+35(SB)/1, $0x04
+DATA tapPairs<>+36(SB)/1, $0x04
+DATA tapPairs<>+37(SB)/1, $0x05
+DATA tapPairs<>+38(SB)/1, $0x05
+DATA tapPairs<>+39(SB)/1, $0x06
+DATA tapPairs<>+40(SB)/1, $0x06
+DATA tapPairs<>+41(SB)/1, $0x07
+DATA tapPairs<>+42(SB)/1, $0x07
+DATA tapPairs<>+43(SB)/1, $0x08
+DATA tapPairs<>+44(SB)/1, $0x08
+DATA tapPairs<>+45(SB)/1, $0x09
+DATA tapPairs<>+46(SB)/1, $0x09
+DATA tapPairs<>+47(SB)/1, $0x0a
+DATA tapPairs<>+48(SB)/1, $0x02
+DATA tapPairs<>+49(SB)/1, $0x03
+DATA tapPairs<>+50(SB)/1, $0x03
+DATA tapPairs<>+51(SB)/1, $0x04
+DATA tapPairs<>+52(SB)/1, $0x04
+DATA tapPairs<>+53(SB)/1, $0x05
+DATA tapPairs<>+54(SB)/1, $0x05
+DATA tapPairs<>+55(SB)/1, $0x06
+DATA tapPairs<>+56(SB)/1, $0x06
+DATA tapPairs<>+57(SB)/1, $0x07
+DATA tapPairs<>+58(SB)/1, $0x07
+DATA tapPairs<>+59(SB)/1, $0x08
+DATA tapPairs<>+60(SB)/1, $0x08
+DATA tapPairs<>+61(SB)/1, $0x09
+DATA tapPairs<>+62(SB)/1, $0x09
+DATA tapPairs<>+63(SB)/1, $0x0a
+DATA tapPairs<>+64(SB)/1, $0x04
+DATA tapPairs<>+65(SB)/1, $0x05
+DATA tapPairs<>+66(SB)/1, $0x05
+DATA tapPairs<>+67(SB)/1, $0x06
+DATA tapPairs<>+68(SB)/1, $0x06
+DATA tapPairs<>+69(SB)/1, $0x07
+DATA tapPairs<>+70(SB)/1, $0x07
+DATA tapPairs<>+71(SB)/1, $0x08
+DATA tapPairs<>+72(SB)/1, $0x08
+DATA tapPairs<>+73(SB)/1, $0x09
+DATA tapPairs<>+74(SB)/1, $0x09
+DATA tapPairs<>+75(SB)/1, $0x0a
+DATA tapPairs<>+76(SB)/1, $0x0a
+DATA tapPairs<>+77(SB)/1, $0x0b
+DATA tapPairs<>+78(SB)/1, $0x0b
+DATA tapPairs<>+79(SB)/1, $0x0c
+DATA tapPairs<>+80(SB)/1, $0x04
+DATA tapPairs<>+81(SB)/1, $0x05
+DATA tapPairs<>+82(SB)/1, $0x05
+DATA tapPairs<>+83(SB)/1, $0x06
+DATA tapPairs<>+84(SB)/1, $0x06
+DATA tapPairs<>+85(SB)/1, $0x07
+DATA tapPairs<>+86(SB)/1, $0x07
+DATA tapPairs<>+87(SB)/1, $0x08
+DATA tapPairs<>+88(SB)/1, $0x08
+DATA tapPairs<>+89(SB)/1, $0x09
+DATA tapPairs<>+90(SB)/1, $0x09
+DATA tapPairs<>+91(SB)/1, $0x0a
+DATA tapPairs<>+92(SB)/1, $0x0a
+DATA tapPairs<>+93(SB)/1, $0x0b
+DATA tapPairs<>+94(SB)/1, $0x0b
+DATA tapPairs<>+95(SB)/1, $0x0c
+DATA tapPairs<>+96(SB)/1, $0x06
+DATA tapPairs<>+97(SB)/1, $0x07
+DATA tapPairs<>+98(SB)/1, $0x07
+DATA tapPairs<>+99(SB)/1, $0x08
+DATA tapPairs<>+100(SB)/1, $0x08
+DATA tapPairs<>+101(SB)/1, $0x09
+DATA tapPairs<>+102(SB)/1, $0x09
+DATA tapPairs<>+103(SB)/1, $0x0a
+DATA tapPairs<>+104(SB)/1, $0x0a
+DATA tapPairs<>+105(SB)/1, $0x0b
+DATA tapPairs<>+106(SB)/1, $0x0b
+DATA tapPairs<>+107(SB)/1, $0x0c
+DATA tapPairs<>+108(SB)/1, $0x0c
+DATA tapPairs<>+109(SB)/1, $0x0d
+DATA tapPairs<>+110(SB)/1, $0x0d
+DATA tapPairs<>+111(SB)/1, $0x0e
+DATA tapPairs<>+112(SB)/1, $0x06
+DATA tapPairs<>+113(SB)/1, $0x07
+DATA tapPairs<>+114(SB)/1, $0x07
+DATA tapPairs<>+115(SB)/1, $0x08
+DATA tapPairs<>+116(SB)/1, $0x08
+DATA tapPairs<>+117(SB)/1, $0x09
+DATA tapPairs<>+118(SB)/1, $0x09
+DATA tapPairs<>+119(SB)/1, $0x0a
+DATA tapPairs<>+120(SB)/1, $0x0a
+DATA tapPairs<>+121(SB)/1, $0x0b
+DATA tapPairs<>+122(SB)/1, $0x0b
+DATA tapPairs<>+123(SB)/1, $0x0c
+DATA tapPairs<>+124(SB)/1, $0x0c
+DATA tapPairs<>+125(SB)/1, $0x0d
+DATA tapPairs<>+126(SB)/1, $0x0d
+DATA tapPairs<>+127(SB)/1, $0x0e
+GLOBL tapPairs<>(SB), RODATA|NOPTR, $128
+
+// func compensate16AVX2(dst *byte, src *byte, dstStride int, srcStride int, rows int, tapsX *int8, tapsY *int16)
+// Requires: AVX, AVX2
+TEXT ·compensate16AVX2(SB), $1536-56
+	MOVQ         src+8(FP), AX
+	MOVQ         srcStride+24(FP), CX
+	MOVQ         rows+32(FP), DX
+	MOVQ         tapsX+40(FP), BX
+	VMOVDQU      tapPairs<>+0(SB), Y0
+	VPBROADCASTW (BX), Y1
+	VMOVDQU      tapPairs<>+32(SB), Y2
+	VPBROADCASTW 2(BX), Y3
+	VMOVDQU      tapPairs<>+64(SB), Y4
+	VPBROADCASTW 4(BX), Y5
+	VMOVDQU      tapPairs<>+96(SB), Y6
+	VPBROADCASTW 6(BX), Y7
+	VPXOR        Y8, Y8, Y8
+	LEAQ         (SP), BX
+	LEAQ         7(DX), SI
+
+across:
+	VMOVDQU      (AX), X9
+	VINSERTI128  $0x01, 8(AX), Y9, Y9
+	VPSHUFB      Y0, Y9, Y10
+	VPMADDUBSW   Y1, Y10, Y10
+	VPSHUFB      Y2, Y9, Y11
+	VPMADDUBSW   Y3, Y11, Y11
+	VPADDW       Y11, Y10, Y10
+	VPSHUFB      Y4, Y9, Y11
+	VPMADDUBSW   Y5, Y11, Y11
+	VPADDW       Y11, Y10, Y10
+	VPSHUFB      Y6, Y9, Y11
+	VPMADDUBSW   Y7, Y11, Y11
+	VPADDW       Y11, Y10, Y10
+	VPUNPCKLWD   Y10, Y8, Y11
+	VPUNPCKHWD   Y10, Y8, Y8
+	VMOVDQU      Y11, (BX)
+	VMOVDQU      Y8, 32(BX)
+	VMOVDQA      Y10, Y8
+	ADDQ         CX, AX
+	ADDQ         $0x40, BX
+	DECQ         SI
+	JNZ          across
+	MOVQ         dst+0(FP), AX
+	MOVQ         dstStride+16(FP), CX
+	MOVQ         tapsY+48(FP), BX
+	VPBROADCASTD (BX), Y0
+	VPBROADCASTD 4(BX), Y1
+	VPBROADCASTD 8(BX), Y2
+	VPBROADCASTD 12(BX), Y3
+	MOVL         $0x00000800, BX
+	VMOVD        BX, X4
+	VPBROADCASTD X4, Y4
+	LEAQ         (SP), BX
+
+down:
+	VPMADDWD  64(BX), Y0, Y5
+	VPADDD    Y5, Y4, Y5
+	VPMADDWD  192(BX), Y1, Y6
+	VPADDD    Y6, Y5, Y5
+	VPMADDWD  320(BX), Y2, Y6
+	VPADDD    Y6, Y5, Y5
+	VPMADDWD  448(BX), Y3, Y6
+	VPADDD    Y6, Y5, Y5
+	VPSRAD    $0x0c, Y5, Y5
+	VPMADDWD  96(BX), Y0, Y6
+	VPADDD    Y6, Y4, Y6
+	VPMADDWD  224(BX), Y1, Y7
+	VPADDD    Y7, Y6, Y6
+	VPMADDWD  352(BX), Y2, Y7
+	VPADDD    Y7, Y6, Y6
+	VPMADDWD  480(BX), Y3, Y7
+	VPADDD    Y7, Y6, Y6
+	VPSRAD    $0x0c, Y6, Y6
+	VPACKSSDW Y6, Y5, Y5
+	VPACKUSWB Y5, Y5, Y5
+	VPERMQ    $0x08, Y5, Y5
+	VMOVDQU   X5, (AX)
+	ADDQ      CX, AX
+	ADDQ      $0x40, BX
+	DECQ      DX
+	JNZ       down
+	VZEROUPPER
+	RET
+
+// func compensate8AVX2(dst *byte, src *byte, dstStride int, srcStride int, rows int, tapsX *int8, tapsY *int16)
+// Requires: AVX, AVX2
+TEXT ·compensate8AVX2(SB), $384-56
+	MOVQ         src+8(FP), AX
+	MOVQ         srcStride+24(FP), CX
+	MOVQ         rows+32(FP), DX
+	MOVQ         tapsX+40(FP), BX
+	VMOVDQU      tapPairs<>+0(SB), X0
+	VPBROADCASTW (BX), X1
+	VMOVDQU      tapPairs<>+32(SB), X2
+	VPBROADCASTW 2(BX), X3
+	VPXOR        X4, X4, X4
+	LEAQ         (SP), BX
+	LEAQ         3(DX), SI
+
+across:
+	VMOVDQU      (AX), X5
+	VPSHUFB      X0, X5, X6
+	VPMADDUBSW   X1, X6, X6
+	VPSHUFB      X2, X5, X5
+	VPMADDUBSW   X3, X5, X5
+	VPADDW       X5, X6, X6
+	VPUNPCKLWD   X6, X4, X5
+	VPUNPCKHWD   X6, X4, X4
+	VMOVDQU      X5, (BX)
+	VMOVDQU      X4, 16(BX)
+	VMOVDQA      X6, X4
+	ADDQ         CX, AX
+	ADDQ         $0x20, BX
+	DECQ         SI
+	JNZ          across
+	MOVQ         dst+0(FP), AX
+	MOVQ         dstStride+16(FP), CX
+	MOVQ         tapsY+48(FP), BX
+	VPBROADCASTD (BX), X0
+	VPBROADCASTD 4(BX), X1
+	MOVL         $0x00000800, BX
+	VMOVD        BX, X2
+	VPBROADCASTD X2, X2
+	LEAQ         (SP), BX
+
+down:
+	VPMADDWD  32(BX), X0, X3
+	VPADDD    X3, X2, X3
+	VPMADDWD  96(BX), X1, X4
+	VPADDD    X4, X3, X3
+	VPSRAD    $0x0c, X3, X3
+	VPMADDWD  48(BX), X0, X4
+	VPADDD    X4, X2, X4
+	VPMADDWD  112(BX), X1, X5
+	VPADDD    X5, X4, X4
+	VPSRAD    $0x0c, X4, X4
+	VPACKSSDW X4, X3, X3
+	VPACKUSWB X3, X3, X3
+	VMOVQ     X3, (AX)
+	ADDQ      CX, AX
+	ADDQ      $0x20, BX
+	DECQ      DX
+	JNZ       down
+	VZEROUPPER
+	RET
+
+// func unpackAVX2(y *byte, u *byte, v *byte, head *int16, pred *int16, strideY int, strideC int, n int, f uint)
+// Requires: AVX, AVX2
+TEXT ·unpackAVX2(SB), NOSPLIT, $0-72
+	MOVQ         $0x000000ff, AX
+	VMOVQ        AX, X0
+	VPBROADCASTD X0, Y0
+	MOVQ         f+64(FP), CX
+	VMOVQ        CX, X3
+	MOVQ         $0x00000080, AX
+	SHLQ         CL, AX
+	VMOVQ        AX, X1
+	VPBROADCASTD X1, Y1
+	VPXOR        Y2, Y2, Y2
+	MOVQ         y+0(FP), AX
+	MOVQ         u+8(FP), CX
+	MOVQ         v+16(FP), DX
+	MOVQ         head+24(FP), BX
+	MOVQ         pred+32(FP), SI
+	MOVQ         strideY+40(FP), DI
+	MOVQ         strideC+48(FP), R8
+	MOVQ         n+56(FP), R9
+	TESTQ        SI, SI
+	JNZ          predicted
+
+alone:
+	MOVQ         AX, SI
+	VMOVDQU      (BX), Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VMOVQ        X4, (SI)
+	VMOVQ        X5, (SI)(DI*1)
+	LEAQ         (SI)(DI*2), SI
+	VMOVDQU      32(BX), Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VMOVQ        X4, (SI)
+	VMOVQ        X5, (SI)(DI*1)
+	LEAQ         (SI)(DI*2), SI
+	VMOVDQU      64(BX), Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VMOVQ        X4, (SI)
+	VMOVQ        X5, (SI)(DI*1)
+	LEAQ         (SI)(DI*2), SI
+	VMOVDQU      96(BX), Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VMOVQ        X4, (SI)
+	VMOVQ        X5, (SI)(DI*1)
+	LEAQ         (SI)(DI*2), SI
+	VMOVDQU      128(BX), Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	LEAQ         (CX)(R8*2), SI
+	VMOVD        X4, (CX)
+	VPEXTRD      $0x01, X4, (CX)(R8*1)
+	VMOVD        X5, (SI)
+	VPEXTRD      $0x01, X5, (SI)(R8*1)
+	VMOVDQU      160(BX), Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	LEAQ         (DX)(R8*2), SI
+	VMOVD        X4, (DX)
+	VPEXTRD      $0x01, X4, (DX)(R8*1)
+	VMOVD        X5, (SI)
+	VPEXTRD      $0x01, X5, (SI)(R8*1)
+	ADDQ         $0x08, AX
+	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
+	ADDQ         $+192, BX
+	DECQ         R9
+	JNZ          alone
+	VZEROUPPER
+	RET
+
+predicted:
+	MOVQ         AX, R10
+	VMOVDQU      (BX), Y4
+	VPADDSW      (SI), Y4, Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VMOVQ        X4, (R10)
+	VMOVQ        X5, (R10)(DI*1)
+	LEAQ         (R10)(DI*2), R10
+	VMOVDQU      32(BX), Y4
+	VPADDSW      32(SI), Y4, Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VMOVQ        X4, (R10)
+	VMOVQ        X5, (R10)(DI*1)
+	LEAQ         (R10)(DI*2), R10
+	VMOVDQU      64(BX), Y4
+	VPADDSW      64(SI), Y4, Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VMOVQ        X4, (R10)
+	VMOVQ        X5, (R10)(DI*1)
+	LEAQ         (R10)(DI*2), R10
+	VMOVDQU      96(BX), Y4
+	VPADDSW      96(SI), Y4, Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VMOVQ        X4, (R10)
+	VMOVQ        X5, (R10)(DI*1)
+	LEAQ         (R10)(DI*2), R10
+	VMOVDQU      128(BX), Y4
+	VPADDSW      128(SI), Y4, Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	LEAQ         (CX)(R8*2), R10
+	VMOVD        X4, (CX)
+	VPEXTRD      $0x01, X4, (CX)(R8*1)
+	VMOVD        X5, (R10)
+	VPEXTRD      $0x01, X5, (R10)(R8*1)
+	VMOVDQU      160(BX), Y4
+	VPADDSW      160(SI), Y4, Y4
+	VPUNPCKHWD   Y2, Y4, Y5
+	VPUNPCKLWD   Y2, Y4, Y4
+	VPMADDWD     Y0, Y5, Y5
+	VPADDD       Y1, Y5, Y5
+	VPSRAD       X3, Y5, Y5
+	VPMADDWD     Y0, Y4, Y4
+	VPADDD       Y1, Y4, Y4
+	VPSRAD       X3, Y4, Y4
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKUSWB    Y4, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	LEAQ         (DX)(R8*2), R10
+	VMOVD        X4, (DX)
+	VPEXTRD      $0x01, X4, (DX)(R8*1)
+	VMOVD        X5, (R10)
+	VPEXTRD      $0x01, X5, (R10)(R8*1)
+	ADDQ         $0x08, AX
+	ADDQ         $0x04, CX
+	ADDQ         $0x04, DX
+	ADDQ         $+192, BX
+	ADDQ         $+192, SI
+	DECQ         R9
+	JNZ          predicted
+	VZEROUPPER
+	RET
+
+// func sad16AVX2(a *byte, strideA int, b *byte, strideB int) int32
+// Requires: AVX, AVX2
+TEXT ·sad16AVX2(SB), NOSPLIT, $0-36
+	MOVQ         a+0(FP), AX
+	MOVQ         strideA+8(FP), CX
+	MOVQ         b+16(FP), DX
+	MOVQ         strideB+24(FP), BX
+	VMOVDQU      (AX), X0
+	VINSERTI128  $0x01, (AX)(CX*1), Y0, Y0
+	VMOVDQU      (DX), X1
+	VINSERTI128  $0x01, (DX)(BX*1), Y1, Y1
+	VPSADBW      Y1, Y0, Y0
+	LEAQ         (AX)(CX*2), AX
+	LEAQ         (DX)(BX*2), DX
+	VMOVDQU      (AX), X2
+	VINSERTI128  $0x01, (AX)(CX*1), Y2, Y2
+	VMOVDQU      (DX), X3
+	VINSERTI128  $0x01, (DX)(BX*1), Y3, Y3
+	VPSADBW      Y3, Y2, Y2
+	LEAQ         (AX)(CX*2), AX
+	LEAQ         (DX)(BX*2), DX
+	VMOVDQU      (AX), X4
+	VINSERTI128  $0x01, (AX)(CX*1), Y4, Y4
+	VMOVDQU      (DX), X5
+	VINSERTI128  $0x01, (DX)(BX*1), Y5, Y5
+	VPSADBW      Y5, Y4, Y4
+	VPADDQ       Y4, Y0, Y0
+	LEAQ         (AX)(CX*2), AX
+	LEAQ         (DX)(BX*2), DX
+	VMOVDQU      (AX), X6
+	VINSERTI128  $0x01, (AX)(CX*1), Y6, Y6
+	VMOVDQU      (DX), X7
+	VINSERTI128  $0x01, (DX)(BX*1), Y7, Y7
+	VPSADBW      Y7, Y6, Y6
+	VPADDQ       Y6, Y2, Y2
+	LEAQ         (AX)(CX*2), AX
+	LEAQ         (DX)(BX*2), DX
+	VMOVDQU      (AX), X8
+	VINSERTI128  $0x01, (AX)(CX*1), Y8, Y8
+	VMOVDQU      (DX), X9
+	VINSERTI128  $0x01, (DX)(BX*1), Y9, Y9
+	VPSADBW      Y9, Y8, Y8
+	VPADDQ       Y8, Y0, Y0
+	LEAQ         (AX)(CX*2), AX
+	LEAQ         (DX)(BX*2), DX
+	VMOVDQU      (AX), X10
+	VINSERTI128  $0x01, (AX)(CX*1), Y10, Y10
+	VMOVDQU      (DX), X11
+	VINSERTI128  $0x01, (DX)(BX*1), Y11, Y11
+	VPSADBW      Y11, Y10, Y10
+	VPADDQ       Y10, Y2, Y2
+	LEAQ         (AX)(CX*2), AX
+	LEAQ         (DX)(BX*2), DX
+	VMOVDQU      (AX), X12
+	VINSERTI128  $0x01, (AX)(CX*1), Y12, Y12
+	VMOVDQU      (DX), X13
+	VINSERTI128  $0x01, (DX)(BX*1), Y13, Y13
+	VPSADBW      Y13, Y12, Y12
+	VPADDQ       Y12, Y0, Y0
+	LEAQ         (AX)(CX*2), AX
+	LEAQ         (DX)(BX*2), DX
+	VMOVDQU      (AX), X14
+	VINSERTI128  $0x01, (AX)(CX*1), Y14, Y14
+	VMOVDQU      (DX), X15
+	VINSERTI128  $0x01, (DX)(BX*1), Y15, Y15
+	VPSADBW      Y15, Y14, Y14
+	VPADDQ       Y14, Y2, Y2
+	VPADDQ       Y2, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPADDQ       X1, X0, X0
+	VPSHUFD      $0xee, X0, X1
+	VPADDQ       X1, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+32(FP)
+	VZEROUPPER
+	RET

@@ -295,3 +295,152 @@ func TestPointwiseAVX2(t *testing.T) {
 		check(fill16(r, n*c), n*c, func(s Set, dst, src []int16) { s.Clamp(dst, src, lo, hi) }, "clamp %d to %d..%d", n*c, lo, hi)
 	}
 }
+
+// fillBytes gives noise, or nothing but the rails: filters reach their bounds there.
+func fillBytes(r *rand.Rand, n int) []byte {
+	rails := r.IntN(2) == 0
+	return fill(make([]byte, n), func() byte {
+		if rails {
+			return byte(-r.IntN(2))
+		}
+		return byte(r.Uint32())
+	})
+}
+
+func TestCompensateAVX2(t *testing.T) {
+	set := avx2Set(t)
+	for seed := range uint64(600) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		luma := r.IntN(2) == 0
+		block := 8
+		if luma {
+			block = 16
+		}
+		w, h := 1+r.IntN(70), 1+r.IntN(50)
+		if r.IntN(2) == 0 {
+			w, h = (w+15)&^15, (h+15)&^15
+		}
+		wb, hb := (w+block-1)/block+r.IntN(2), (h+block-1)/block
+		reach := [...]int{4, 40, 300, 2047, 32768}[r.IntN(5)]
+		vectors := fill(make([]int16, 2*wb*hb), func() int16 { return int16(r.IntN(2*reach) - reach) })
+		if r.IntN(4) == 0 { // whole samples
+			fill(vectors, func() int16 { return int16(8 * (r.IntN(9) - 4)) })
+		}
+		y0 := r.IntN(h + 1)
+		y1 := y0 + r.IntN(h-y0+1)
+		ref := fillBytes(r, w*h)
+		wantAll, want := fenced(w*h, byte(0x5a))
+		gotAll, got := fenced(w*h, byte(0x5a))
+		compensateGeneric(want, ref, w, h, y0, y1, vectors, wb, luma)
+		set.Compensate(got, ref, w, h, y0, y1, vectors, wb, luma)
+		compare(t, gotAll, wantAll, "seed=%d %dx%d rows %d to %d luma=%v", seed, w, h, y0, y1, luma)
+	}
+}
+
+// TestCompensateAVX2Bounds gives each pair of phases the samples that drive both passes to their ends.
+func TestCompensateAVX2Bounds(t *testing.T) {
+	set := avx2Set(t)
+	for _, luma := range []bool{false, true} {
+		block, phases, taps := 8, 8, 4
+		if luma {
+			block, phases, taps = 16, 4, 8
+		}
+		tap := func(phase, i int) int32 {
+			if luma {
+				return LumaTaps[phase][i]
+			}
+			return ChromaTaps[phase][i]
+		}
+		const w, h = 64, 64
+		for phase := range phases * phases * 2 {
+			py, px, sign := phase/2%phases, phase/2/phases, int32(1-2*(phase%2))
+			ref := make([]byte, w*h)
+			for i := range ref { // every taps samples the pattern of signs returns
+				if sign*tap(py, i/w%taps)*tap(px, i%w%taps) > 0 {
+					ref[i] = 255
+				}
+			}
+			vectors := make([]int16, 2*(w/block)*(h/block))
+			for i := range vectors {
+				vectors[i] = int16([2]int{py, px}[i%2])
+			}
+			got, want := make([]byte, w*h), make([]byte, w*h)
+			compensateGeneric(want, ref, w, h, 0, h, vectors, w/block, luma)
+			set.Compensate(got, ref, w, h, 0, h, vectors, w/block, luma)
+			compare(t, got, want, "phases %d, %d, luma=%v", py, px, luma)
+		}
+	}
+}
+
+func TestPackAVX2(t *testing.T) {
+	set := avx2Set(t)
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		w, h := 8*(1+r.IntN(6)), 8*(1+r.IntN(4))
+		y0 := r.IntN(h/8 + 1)
+		y1 := y0 + r.IntN(h/8-y0+1)
+		n := w / 8 * (h / 8) * Packed
+		y, u, v, table := fillBytes(r, w*h), fillBytes(r, w*h/4), fillBytes(r, w*h/4), fill16(r, 256)
+		wantAll, want := fenced(n, int16(0x5a5a))
+		gotAll, got := fenced(n, int16(0x5a5a))
+		packGeneric(want, y, u, v, w, h, y0, y1, table)
+		set.Pack(got, y, u, v, w, h, y0, y1, table)
+		compare(t, gotAll, wantAll, "seed=%d pack %dx%d rows %d to %d", seed, w, h, y0, y1)
+
+		f := uint(1 + r.IntN(15))
+		head, pred := fill16(r, n), fill16(r, n)
+		if r.IntN(2) == 0 {
+			pred = nil
+		}
+		var wants, gots [3][2][]byte
+		for i := range 3 {
+			size := w * h
+			if i > 0 {
+				size /= 4
+			}
+			wants[i][0], wants[i][1] = fenced(size, byte(0x5a))
+			gots[i][0], gots[i][1] = fenced(size, byte(0x5a))
+		}
+		unpackGeneric(wants[0][1], wants[1][1], wants[2][1], head, pred, w, h, y0, y1, f)
+		set.Unpack(gots[0][1], gots[1][1], gots[2][1], head, pred, w, h, y0, y1, f)
+		for i := range 3 {
+			compare(t, gots[i][0], wants[i][0], "seed=%d unpack plane %d of %dx%d rows %d to %d, F %d", seed, i, w, h, y0, y1, f)
+		}
+	}
+}
+
+func TestSAD16AVX2(t *testing.T) {
+	set := avx2Set(t)
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		sa, sb := r.IntN(50), r.IntN(50)
+		a, b := fillBytes(r, 15*sa+16), fillBytes(r, 15*sb+16)
+		if seed == 0 { // the largest sum
+			fill(a, func() byte { return 0 })
+			fill(b, func() byte { return 255 })
+		}
+		if got, want := set.SAD16(a, sa, b, sb), sad16Generic(a, sa, b, sb); got != want {
+			t.Fatalf("seed=%d: got %d, want %d", seed, got, want)
+		}
+	}
+}
+
+// TestAllocsAVX2: a frame in steady state leaves nothing to the garbage collector.
+func TestAllocsAVX2(t *testing.T) {
+	set := avx2Set(t)
+	r := rand.New(rand.NewPCG(1, 8))
+	lin := set.Lin(&Lin{In: 33, Out: 20, W: make([]int8, 33*20), Bias: make([]int32, 20), Mul: make([]int32, 20), Shift: 5})
+	dw := set.DWAct(&DWAct{C: 20, F: 11, W: make([]int8, 9*20), Bias: make([]int32, 20), Mul: make([]int32, 20), Shift: 5})
+	const w, h = 40, 24
+	src, dst, wide := fill16(r, w*h*20), make([]int16, w*h*20), fill16(r, w*h*33)
+	planes, vectors, factors := fillBytes(r, w*h), fill16(r, 2*3*2), make([]int32, 16)
+	got := testing.AllocsPerRun(20, func() {
+		lin(dst, wide, src)
+		dw(dst, src, h, w, 0, h)
+		set.Scale(dst, src, factors, 3)
+		set.Compensate(planes, planes, w, h, 0, h, vectors, 3, true)
+	})
+	if got != 0 {
+		t.Errorf("%v allocations", got)
+	}
+}

@@ -87,3 +87,23 @@ func BenchmarkPointwise(b *testing.B) {
 	benchSamples(b, "op=requant", 4*n*c, n*c, func(s Set) { s.Requant(dst, src, 2) })
 	benchSamples(b, "op=clamp", 4*n*c, n*c, func(s Set) { s.Clamp(dst, src, -4096, 4095) })
 }
+
+func BenchmarkPicture(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 4))
+	const w, h = 640, 384
+	y, u, v := fill(make([]byte, w*h), func() byte { return byte(r.Uint32()) }), make([]byte, w*h/4), make([]byte, w*h/4)
+	packed, pred, table := fill16(r, w*h*3/2), fill16(r, w*h*3/2), fill16(r, 256)
+	to := make([]byte, w*h)
+	vectors := fill(make([]int16, 2*w*h/256), func() int16 { return int16(r.IntN(128) - 64) })
+	benchSamples(b, "op=compensate/plane=luma", 2*w*h, w*h, func(s Set) { s.Compensate(to, y, w, h, 0, h, vectors, w/16, true) })
+	benchSamples(b, "op=compensate/plane=chroma", w*h/2, w*h/4, func(s Set) { s.Compensate(v, u, w/2, h/2, 0, h/2, vectors, w/16, false) })
+	benchSamples(b, "op=pack", w*h*9/2, w*h*3/2, func(s Set) { s.Pack(packed, y, u, v, w, h, 0, h/8, table) })
+	benchSamples(b, "op=unpack", w*h*15/2, w*h*3/2, func(s Set) { s.Unpack(to, u, v, packed, pred, w, h, 0, h/8, 13) })
+	benchSamples(b, "op=sad16", 512, 256, func(s Set) { s.SAD16(y[5:], w, y[w:], w) })
+	benchSets(b, "op=copy/plane=luma", func(b *testing.B, _ Set) {
+		b.SetBytes(2 * w * h)
+		for b.Loop() {
+			copy(to, y)
+		}
+	})
+}

@@ -22,5 +22,9 @@ func avx2(s Set) (Set, bool) {
 	s.Scale = scaleVector
 	s.Requant = requantVector
 	s.Clamp = clampVector
+	s.Compensate = compensateVector
+	s.Pack = packRows
+	s.Unpack = unpackVector
+	s.SAD16 = sad16Vector
 	return s, true
 }

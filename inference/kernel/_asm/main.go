@@ -14,5 +14,10 @@ func main() {
 	actSum4()
 	pointwise()
 	scale()
+	pairs := shuffles()
+	compensate(pairs, 16)
+	compensate(pairs, 8)
+	unpack()
+	sad16()
 	Generate()
 }
