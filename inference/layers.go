@@ -11,6 +11,8 @@ type layers struct {
 	mu  sync.Mutex
 	lin map[layerKey]kernel.LinFunc
 	dw  map[layerKey]kernel.DWActFunc
+
+	proved bool
 }
 
 type layerKey struct {
