@@ -26,7 +26,6 @@ type compensator struct {
 	w, h              int
 	block, bits, taps int
 	around            [24 * 24]byte // surroundings of a block at the edge
-	out               [16 * 16]byte // a block wider than what is left of the plane
 }
 
 // tapBytes and tapWords hold the filters as the kernels read them, [0] chroma's and [1] luma's.
@@ -51,13 +50,12 @@ func init() {
 
 // compensate computes rows of the block whose first sample is (y, x), from a vector (vy, vx).
 func (c *compensator) compensate(x, y, rows, vy, vx int) {
-	cols := min(c.block, c.w-x)
 	sy, sx := y+vy>>c.bits, x+vx>>c.bits
 	mask := 1<<c.bits - 1
 	py, px := vy&mask, vx&mask
-	if py|px == 0 && sy >= 0 && sy+rows <= c.h && sx >= 0 && sx+cols <= c.w {
+	if py|px == 0 && sy >= 0 && sy+rows <= c.h && sx >= 0 && sx+c.block <= c.w {
 		for i := range rows { // 64*64*sample is rounded back to the sample
-			copy(c.dst[(y+i)*c.w+x:][:cols], c.ref[(sy+i)*c.w+sx:])
+			copy(c.dst[(y+i)*c.w+x:][:c.block], c.ref[(sy+i)*c.w+sx:])
 		}
 		return
 	}
@@ -75,19 +73,11 @@ func (c *compensator) compensate(x, y, rows, vy, vx int) {
 			}
 		}
 	}
-	out, outStride := &c.out[0], c.block
-	if cols == c.block {
-		out, outStride = &c.dst[y*c.w+x], c.w
-	}
+	out := &c.dst[y*c.w+x]
 	if c.taps == 8 {
-		compensate16AVX2(out, src, outStride, stride, rows, &tapBytes[1][px][0], &tapWords[1][py][0])
+		compensate16AVX2(out, src, c.w, stride, rows, &tapBytes[1][px][0], &tapWords[1][py][0])
 	} else {
-		compensate8AVX2(out, src, outStride, stride, rows, &tapBytes[0][px][0], &tapWords[0][py][0])
-	}
-	if cols < c.block {
-		for i := range rows {
-			copy(c.dst[(y+i)*c.w+x:][:cols], c.out[i*c.block:])
-		}
+		compensate8AVX2(out, src, c.w, stride, rows, &tapBytes[0][px][0], &tapWords[0][py][0])
 	}
 }
 

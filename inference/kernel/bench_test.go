@@ -1,5 +1,3 @@
-//go:build !purego
-
 package kernel
 
 import (
@@ -8,7 +6,7 @@ import (
 	"testing"
 )
 
-// benchSets runs f for generic and for avx2 where this machine has it.
+// benchSets runs f for every set of this machine.
 func benchSets(b *testing.B, name string, f func(b *testing.B, s Set)) {
 	for _, s := range Available() {
 		b.Run(fmt.Sprintf("%s/impl=%s", name, s.Name), func(b *testing.B) { f(b, s) })
