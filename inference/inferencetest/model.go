@@ -245,12 +245,12 @@ func (s *shared) intra(c Config) *inference.Graph {
 	src := b.pack("src", b.add(inference.Node{Out: "source", Op: "source", Kind: inference.Picture}))
 	f := b.scale("i.qe", b.block("i.e1", src, c.C), 11, 1)
 	f = b.blocks("i.e2", f, c.C, c.depth(4))
-	y := b.lin("i.down", b.s2d("i.e2.s2d", f), c.YIntra, 10, 3)
+	y := b.lin("i.down", b.s2d("i.e2.s2d", f), c.YIntra, 10, 1.5)
 	params := b.hyper("i.", y, c.YIntra, c.Z)
 	params = b.blocks("i.fusion", params, 2*c.YIntra, c.depth(2))
 	x := b.d2s("i.up.d2s", b.lin("i.up", b.latent("i.", y, params), 4*c.C, 11, 1))
 	x = b.scale("i.qd", b.blocks("i.d1", x, c.C, c.depth(6)), 11, -1)
-	return b.finish(b.lin("i.head", x, 96, 13, 0.5))
+	return b.finish(b.lin("i.head", x, 96, 13, 0.1))
 }
 
 func (s *shared) inter(c Config, name string) *inference.Graph {
@@ -272,7 +272,7 @@ func (s *shared) inter(c Config, name string) *inference.Graph {
 	ctx := b.blocks("p.ext", m, c.C, c.depth(3))
 	f := b.blocks("p.e1", b.concat("p.e1.in", 11, src, pred, ctx), c.C, c.depth(3))
 	f = b.scale("p.qe", f, 11, 1)
-	y := b.lin("p.down", b.s2d("p.e1.s2d", f), c.YInter, 10, 3)
+	y := b.lin("p.down", b.s2d("p.e1.s2d", f), c.YInter, 10, 1.5)
 	prior := b.scale("p.qt", b.down("p.tprior", m, 2*c.YInter), 11, 0)
 	params := b.concat("p.fusion.in", 11, b.hyper("p.", y, c.YInter, c.Z), prior)
 	params = b.blocks("p.fusion", params, 3*c.YInter, c.depth(2))
@@ -280,6 +280,6 @@ func (s *shared) inter(c Config, name string) *inference.Graph {
 	x = b.blocks("p.d1", b.concat("p.d1.in", 11, x, ctx), c.C, c.depth(3))
 	x = b.scale("p.qd", x, 11, -1)
 	b.feature("p.feat.out", "feature_out", c.C, 11, 8, x)
-	head := b.lin("p.head", b.blocks("p.recon", x, c.C, c.depth(3)), 96, 13, 0.2)
+	head := b.lin("p.head", b.blocks("p.recon", x, c.C, c.depth(3)), 96, 13, 0.05)
 	return b.finish(head, b.feature("p.pred", "requant", 96, 13, 8, pred))
 }

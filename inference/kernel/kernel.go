@@ -25,8 +25,9 @@ type Set struct {
 	Clamp func(dst, src []int16, lo, hi int16)
 
 	// Compensate writes rows [y0,y1) of the motion-compensated plane dst from ref (both w x h, tight rows).
-	// vectors holds (vy, vx) in quarter luma samples for each block of block x block samples, wb blocks a row.
-	// luma selects the 8-tap quarter filters (block 16), else the 4-tap eighth filters (block 8).
+	// vectors holds (vy, vx) in quarter luma samples for each block of block x block samples, wb blocks a row; the
+	// last block of a row or column may stand out. luma selects the 8-tap quarter filters (block 16), else the 4-tap
+	// eighth filters (block 8). Vectors may point anywhere; coordinates are clamped to the plane.
 	Compensate func(dst, ref []byte, w, h, y0, y1 int, vectors []int16, wb int, luma bool)
 
 	// Pack writes rows [y0,y1) of the packed picture [h/8][w/8][96] from tight planes y (w x h), u and v
@@ -40,7 +41,7 @@ type Set struct {
 	SAD16 func(a []byte, strideA int, b []byte, strideB int) int32
 }
 
-// LinFunc applies a prepared Lin to n = len(src)/In positions. res is nil or a residual [n][Out] that is added:
+// LinFunc applies a prepared Lin, and may be called by several threads at once, as a DWActFunc may: to n = len(src)/In positions. res is nil or a residual [n][Out] that is added:
 // dst = sat16(res + sat16(requantised)); dst may be res itself.
 type LinFunc func(dst, src, res []int16)
 
