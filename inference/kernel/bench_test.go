@@ -3,6 +3,7 @@ package kernel
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 )
 
@@ -104,4 +105,47 @@ func BenchmarkPicture(b *testing.B) {
 			copy(to, y)
 		}
 	})
+}
+
+// BenchmarkBlock runs a whole block of the base model over a 640x384 frame, its operators shared by rows.
+func BenchmarkBlock(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 5))
+	const c, h, w = 192, 48, 80
+	lin := func(in, out int) *Lin {
+		return &Lin{In: in, Out: out, Shift: 40, W: fill(make([]int8, in*out), func() int8 { return random8(r) }), Bias: make([]int32, out), Mul: fill(make([]int32, out), func() int32 { return 1 << 30 })}
+	}
+	x, half, half2, wide := fill16(r, h*w*c), make([]int16, h*w*c/2), make([]int16, h*w*c/2), make([]int16, h*w*2*c)
+	for _, s := range Available() {
+		pw1, pw2, ff1, ff2 := s.Lin(lin(c, c/2)), s.Lin(lin(c/2, c)), s.Lin(lin(c, 2*c)), s.Lin(lin(c/2, c))
+		dw := s.DWAct(&DWAct{C: c / 2, F: 11, Shift: 38, W: fill(make([]int8, 9*c/2), func() int8 { return random8(r) }), Bias: make([]int32, c/2), Mul: fill(make([]int32, c/2), func() int32 { return 1 << 30 })})
+		for _, threads := range []int{1, 2} {
+			share := func(f func(y0, y1 int)) {
+				var wg sync.WaitGroup
+				for i := range threads {
+					wg.Add(1)
+					go func() {
+						defer wg.Done()
+						f(h*i/threads, h*(i+1)/threads)
+					}()
+				}
+				wg.Wait()
+			}
+			rows := func(t []int16, c, y0, y1 int) []int16 { return t[y0*w*c : y1*w*c] }
+			b.Run(fmt.Sprintf("c=192/n=80x48/threads=%d/impl=%s", threads, s.Name), func(b *testing.B) {
+				for b.Loop() {
+					share(func(y0, y1 int) { pw1(rows(half, c/2, y0, y1), rows(x, c, y0, y1), nil) })
+					share(func(y0, y1 int) { dw(half2, half, h, w, y0, y1) })
+					share(func(y0, y1 int) {
+						xs := rows(x, c, y0, y1)
+						pw2(xs, rows(half2, c/2, y0, y1), xs)
+						ff1(rows(wide, 2*c, y0, y1), xs, nil)
+						s.ActSum4(rows(half, c/2, y0, y1), rows(wide, 2*c, y0, y1), c/2, 11)
+						ff2(xs, rows(half, c/2, y0, y1), xs)
+					})
+				}
+				macs := h * w * (7*c*c/2 + 9*c/2)
+				b.ReportMetric(float64(macs)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+			})
+		}
+	}
 }
