@@ -41,7 +41,7 @@ func appendChunkHeader(dst []byte, typ byte, length int) []byte {
 	return append(dst, crc8(dst[start:]))
 }
 
-// parseChunkHeader reads the header at the start of b; io.ErrUnexpectedEOF inside the error when b ends in it.
+// parseChunkHeader reads the header at the start of b; io.ErrUnexpectedEOF when b ends in it.
 func parseChunkHeader(b []byte, offset int64) (chunkHeader, error) {
 	f := &fields{b: b, offset: offset}
 	h := chunkHeader{typ: f.u8("chunk_type", 255)}
@@ -51,8 +51,11 @@ func parseChunkHeader(b []byte, offset int64) (chunkHeader, error) {
 	if f.err == nil && check != crc8(b[:h.size-1]) {
 		f.fail(h.size-1, "chunk_check", "bytes give %02x, stream says %02x", crc8(b[:h.size-1]), check)
 	}
-	if f.short {
+	switch {
+	case f.short && len(b) < chunkHeaderMax:
 		return h, io.ErrUnexpectedEOF
+	case f.short:
+		return h, corrupt(offset+1, "chunk_len", "more than 4 bytes, for at most %d", maxChunk)
 	}
 	return h, f.err
 }

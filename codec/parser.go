@@ -208,11 +208,11 @@ func (p *parser) take(h chunkHeader, offset int64, payload []byte) error {
 }
 
 // open makes a frame chunk's payload the current body; a 'G' chunk's GOP header is read first.
-func (p *parser) open(typ byte, f fields, whole bool) error {
+func (p *parser) open(typ byte, f fields, whole bool) (missing error) {
 	if typ == chunkGOP {
 		g := parseGOPHeader(&f)
-		if f.err == nil && (g.frame < p.frames || g.frame > p.frames && !p.damaged) {
-			f.fail(len(gopSync), "frame_number", "GOP begins with frame %d, want %d", g.frame, p.frames)
+		if f.err == nil && g.frame < p.frames {
+			f.fail(len(gopSync), "frame_number", "GOP begins with frame %d, which is past", g.frame)
 		}
 		if f.err != nil {
 			if whole || !f.short {
@@ -223,6 +223,10 @@ func (p *parser) open(typ byte, f fields, whole bool) error {
 		}
 		p.implied.start(g)
 		p.gop = inGOP
+		if g.frame > p.frames && !p.damaged { // the GOP itself is fine
+			p.damaged = true
+			missing = corrupt(f.offset+int64(len(gopSync)), "frame_number", "frames %d to %d are missing", p.frames, g.frame-1)
+		}
 	} else if p.gop == noGOP {
 		p.skip()
 		return corrupt(f.offset, "chunk_type", "frames before the first GOP")
@@ -233,7 +237,7 @@ func (p *parser) open(typ byte, f fields, whole bool) error {
 		return f.err
 	}
 	p.body, p.count, p.whole = f, 0, whole
-	return nil
+	return missing
 }
 
 // cut opens what is there of a frame chunk that the end of the stream cut, for the whole records in it.

@@ -1,8 +1,8 @@
 package codec
 
 import (
-	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/nvcodec/nvcodec/yuv"
 )
@@ -143,13 +143,10 @@ func (p *implied) saw(r *record) error {
 	return nil
 }
 
-// append writes r and moves on.
+// append writes r as if others followed in its chunk, and moves on.
 func (p *implied) append(dst []byte, r *record) ([]byte, error) {
 	want := p.record(r.typ)
 	flags := uint8(r.typ)
-	if r.last {
-		flags |= recordLast
-	}
 	if r.qp != want.qp {
 		flags |= recordQP
 	}
@@ -176,10 +173,13 @@ func (p *implied) append(dst []byte, r *record) ([]byte, error) {
 	if flags&recordLanes != 0 {
 		dst = append(dst, lanesLog2(r.lanes))
 	}
-	if r.last {
-		dst = binary.LittleEndian.AppendUint16(dst, r.hashHigh)
-	}
 	return append(dst, r.payload...), p.saw(r)
+}
+
+// markLast turns the record that begins at start and ends b, payload bytes of which are payload, into its chunk's last.
+func markLast(b []byte, start, payload int, hashHigh uint16) []byte {
+	b[start] |= recordLast
+	return slices.Insert(b, len(b)-payload, uint8(hashHigh), uint8(hashHigh>>8))
 }
 
 // lanesLog2 of a lane count, a power of two in 1..1024.
