@@ -3,6 +3,8 @@ module github.com/nvcodec/nvcodec
 go 1.24.0
 
 require (
+	github.com/asticode/go-astiav v0.16.0 // indirect
+	github.com/asticode/go-astikit v0.42.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect

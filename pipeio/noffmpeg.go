@@ -1,3 +1,5 @@
+//go:build noffmpeg
+
 package pipeio
 
 import (

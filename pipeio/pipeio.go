@@ -90,6 +90,10 @@ type OpenOptions struct {
 	Strict     bool // a note of loss is an error
 	Threads    int  // of the decoder; 0: as many as there are processors
 	Logger     *slog.Logger
+
+	// Queue lengths behind the demuxer and behind the decoder, which then run in goroutines of their own; 0: none.
+	// For one behind the converter see Prefetch. They change the speed only.
+	PrefetchPackets, PrefetchPictures int
 }
 
 func (o *OpenOptions) logger() *slog.Logger {
@@ -100,7 +104,7 @@ func (o *OpenOptions) logger() *slog.Logger {
 }
 
 // Open opens a video for reading. Notes on what the container holds and what its first picture needs are there when
-// it returns. ctx also ends reads that are under way in Next.
+// it returns. ctx is for opening only.
 func Open(ctx context.Context, path string, o OpenOptions) (Source, error) {
 	if o.Resolution < 0 || o.Resolution > maxSide {
 		return nil, fmt.Errorf("%s: resolution %d is not within 0..%d", path, o.Resolution, maxSide)
@@ -173,7 +177,7 @@ type CreateOptions struct {
 }
 
 // Create opens a video for writing; its name decides the container. The file gets its name on Close; until then a
-// temporary one stands beside it.
+// temporary one stands beside it. When ctx ends, Close fails too instead of finishing.
 func Create(ctx context.Context, path string, f yuv.Format, o CreateOptions) (Sink, error) {
 	if err := checkFormat(f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)

@@ -106,17 +106,21 @@ func Prefetch(src Source, depth int) Source {
 type stageSource struct {
 	Source // everything but Next and Close
 	stage  Stage[*yuv.Frame]
+	first  *yuv.Frame // read already, to know the format
 	held   *yuv.Frame
 }
 
 func (s *stageSource) Next(ctx context.Context) (*yuv.Frame, error) {
 	s.release()
-	f, err := s.stage.Next(ctx)
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	f, err := s.first, error(nil)
+	if s.first = nil; f == nil {
+		f, err = s.stage.Next(ctx)
+	}
 	s.held = f
-	return f, nil
+	return f, err
 }
 
 func (s *stageSource) release() {
@@ -128,6 +132,10 @@ func (s *stageSource) release() {
 
 func (s *stageSource) Close() error {
 	s.release()
+	if s.first != nil {
+		s.stage.Release(s.first)
+		s.first = nil
+	}
 	return s.stage.Close()
 }
 

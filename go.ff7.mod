@@ -1,0 +1,18 @@
+module github.com/nvcodec/nvcodec
+
+go 1.24.0
+
+require (
+	github.com/asticode/go-astiav v0.39.0 // indirect
+	github.com/asticode/go-astikit v0.42.0 // indirect
+	github.com/inconshreveable/mousetrap v1.1.0 // indirect
+	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
+	github.com/rivo/uniseg v0.4.7 // indirect
+	github.com/rogpeppe/go-internal v1.14.1 // indirect
+	github.com/schollz/progressbar/v3 v3.18.0 // indirect
+	github.com/spf13/cobra v1.10.2 // indirect
+	github.com/spf13/pflag v1.0.9 // indirect
+	golang.org/x/sys v0.35.0 // indirect
+	golang.org/x/term v0.34.0 // indirect
+	gonum.org/v1/gonum v0.16.0 // indirect
+)
