@@ -21,9 +21,11 @@ type Frame struct {
 
 // A Section is one run of symbols in coding order. Tables[i] is the table of symbol i: 0..63 Gaussian by scale index,
 // 64..127 logistic (64 + the z scale of QP and channel). Where Skip is set, symbols whose table is below the frame's
-// Threshold are not coded and are 0.
+// Threshold are not coded and are 0. Sections of one Level can be decoded in one go: their tables depend on symbols
+// of lower levels only.
 type Section struct {
 	Name    string // "z", "y0", "y1"
+	Level   int    // counts the calls of Decode's fill: in nvc1 0 for z, 1 for y0 and y1
 	Symbols []int16
 	Tables  []uint8
 	Skip    bool

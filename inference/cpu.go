@@ -185,7 +185,8 @@ func (p *program) section(v *value) *Section { return &p.sections[slices.Index(p
 func (s *session) program(pl *plan) *program {
 	p := &program{plan: pl, indices: map[*value][]uint8{}}
 	levels := 1
-	var ends []int // of the sections of each level
+	coded := pl.graph.levels() // the encoder runs on one level but names the decoder's
+	places := pl.graph.places()
 	for _, v := range pl.values {
 		n := int(v.positions()) * v.node.C
 		levels = max(levels, v.level+1)
@@ -194,7 +195,10 @@ func (s *session) program(pl *plan) *program {
 			p.indices[v] = make([]uint8, n)
 		case inSymbols:
 			p.bySymbol = append(p.bySymbol, v)
-			p.sections = append(p.sections, Section{Name: v.node.section(), Symbols: make([]int16, n), Tables: make([]uint8, n), Skip: v.node.Op == "code_y"})
+			p.sections = append(p.sections, Section{
+				Name: v.node.section(), Level: coded[places[v.node.Out]],
+				Symbols: make([]int16, n), Tables: make([]uint8, n), Skip: v.node.Op == "code_y",
+			})
 		case inState:
 			p.needs.memory = p.needs.memory || v.state == memoryIn
 			p.needs.feature = p.needs.feature || v.state == featureIn
@@ -204,19 +208,15 @@ func (s *session) program(pl *plan) *program {
 		p.needs.picture = p.needs.picture || v.node.Op == "reference"
 		p.needs.vectors = p.needs.vectors || v.node.Op == "vectors"
 	}
-	for level := range levels {
-		end := 0
-		for i, v := range p.bySymbol {
-			if v.level <= level {
-				end = i + 1
-			}
+	p.coding = make([][]Section, levels)
+	for i := range p.sections {
+		from, level := i, p.sections[i].Level
+		for from > 0 && p.sections[from-1].Level == level {
+			from--
 		}
-		ends = append(ends, end)
-	}
-	from := 0
-	for _, end := range ends {
-		p.coding = append(p.coding, p.sections[from:end:end])
-		from = end
+		if !s.encode {
+			p.coding[level] = p.sections[from : i+1 : i+1]
+		}
 	}
 	p.levels = make([][]step, levels)
 	for _, g := range pl.groups {
