@@ -99,6 +99,9 @@ func (b *builder) feature(out, op string, c, f, stride int, in ...node) node {
 	return b.add(inference.Node{Out: out, Op: op, Kind: inference.Feature, C: c, F: f, Stride: stride}, in...)
 }
 
+// jitter is base to base + width; the conversion keeps every machine from fusing the sum, which would round otherwise.
+func jitter(r *rand.Rand, base, width float64) float64 { return base + float64(width*r.Float64()) }
+
 // requantise names bias, mul and shift that keep the values' size through a sum of k products, times gain.
 func (b *builder) requantise(n *inference.Node, k, fromF int, gain float64) {
 	const shift = 22
@@ -106,11 +109,15 @@ func (b *builder) requantise(n *inference.Node, k, fromF int, gain float64) {
 	scale := gain / (rms * math.Sqrt(float64(k))) * math.Exp2(float64(n.F-fromF))
 	n.Ints = map[string]int{"shift": shift}
 	n.Tensors["bias"] = b.tensor(n.Out+".bias", "I32", []int{n.C}, func(int) int64 { return b.rng.Int64N(1<<16) - 1<<15 })
-	n.Tensors["mul"] = b.tensor(n.Out+".mul", "I32", []int{n.C}, func(int) int64 { return 1 + int64(math.Exp2(shift)*scale*(0.7+0.6*b.rng.Float64())) })
+	n.Tensors["mul"] = b.tensor(n.Out+".mul", "I32", []int{n.C}, func(int) int64 { return 1 + int64(math.Exp2(shift)*scale*jitter(b.rng, 0.7, 0.6)) })
 }
 
 func (b *builder) weight(int) int64 {
-	return min(max(int64(b.rng.NormFloat64()*50), -127), 127)
+	sum := int64(-2 * 86) // of four uniform numbers: bell-shaped, the same on every machine
+	for range 4 {
+		sum += b.rng.Int64N(87)
+	}
+	return min(max(sum, -127), 127)
 }
 
 func (b *builder) lin(name string, x node, c, f int, gain float64, res ...node) node {
@@ -166,7 +173,7 @@ func (b *builder) scale(name string, x node, f int, slope float64) node {
 	n := inference.Node{Out: name, Op: "scale", Kind: inference.Feature, C: x.C, F: f, Stride: x.Stride, Ints: map[string]int{"shift": shift}}
 	n.Tensors = map[string]string{"table": b.tensor(name+".m", "I32", []int{64, x.C}, func(i int) int64 {
 		t := (float64(i/x.C) - 31.5) / 31.5
-		return int64(math.Exp2(float64(shift+f-x.F)) * math.Exp(slope*t) * (0.8 + 0.4*b.rng.Float64()))
+		return int64(math.Exp2(float64(shift+f-x.F)) * math.Exp(slope*t) * jitter(b.rng, 0.8, 0.4))
 	})}
 	return b.add(n, x)
 }
