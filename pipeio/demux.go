@@ -92,7 +92,9 @@ func (d *Demuxer) open(ctx context.Context) error {
 			return err
 		}
 	}
-	d.in, err = av.OpenInput(ctx, url)
+	if d.in, err = av.OpenInput(ctx, url); err != nil && av.IsDamage(err) {
+		err = fmt.Errorf("cannot be read as video: %w", err)
+	}
 	return err
 }
 
@@ -129,12 +131,19 @@ func (d *Demuxer) choose() error {
 		switch {
 		case s.Attached:
 			n.Key, n.Text = "picture", fmt.Sprintf("cover picture, stream %d (%s), left out", i, s.Codec)
+		case s.Kind == "attachment":
+			n.Text = fmt.Sprintf("attached file, stream %d (%s), left out", i, s.Name)
+		case s.Codec == "none":
+			n.Text = fmt.Sprintf("%s stream %d left out", s.Kind, i)
 		case s.Kind == "video":
 			n.Text = fmt.Sprintf("second video, stream %d (%s, %dx%d), left out", i, s.Codec, s.W, s.H)
 		}
 		if err := d.notes.add(n); err != nil {
 			return err
 		}
+	}
+	if v := streams[d.video]; v.Alpha {
+		return d.notes.add(Note{"alpha", fmt.Sprintf("alpha of the video (%s) left out", v.Codec), true})
 	}
 	return nil
 }
@@ -236,7 +245,8 @@ func (d *Demuxer) end() error {
 		cause = d.damageErr.Error()
 	}
 	v := d.Video()
-	if cause == "" && !d.sought && v.Frames > 0 && d.packets < v.Frames {
+	// only in mp4 does the number count packets, those that an edit list hides too
+	if cause == "" && !d.sought && strings.HasPrefix(d.in.FormatName(), "mov") && d.packets < v.Frames {
 		cause = fmt.Sprintf("%d of %d packets", d.packets, v.Frames)
 	}
 	if stated, ok := d.in.Duration(); ok && cause == "" && d.timeSeen {

@@ -28,7 +28,9 @@ type Stream struct {
 	Index     int
 	Kind      string // video, audio, subtitle, data, attachment
 	Codec     string
-	Attached  bool // a cover picture, not a video
+	Attached  bool   // a cover picture, not a video
+	Name      string // of an attached file
+	Alpha     bool   // the container says that there is alpha beside the video (VP8 and VP9 in Matroska)
 	W, H      int
 	TimeBase  yuv.Rational
 	FrameRate yuv.Rational // 0/1 unknown
@@ -95,9 +97,14 @@ func (in *Input) describe(i int, st *astiav.Stream) Stream {
 		Colour: yuv.Colour{Range: uint8(cp.ColorRange()), Primaries: uint8(cp.ColorPrimaries()), Transfer: uint8(cp.ColorTransferCharacteristic()), Matrix: uint8(cp.ColorSpace()), ChromaLoc: uint8(cp.ChromaLocation())},
 		Frames: st.NbFrames(), Start: st.StartTime(), st: st,
 	}
+	if t := uint32(cp.CodecTag()); s.Codec == "none" && t != 0 {
+		s.Codec = strings.Trim(string([]byte{byte(t), byte(t >> 8), byte(t >> 16), byte(t >> 24)}), "\x00 ")
+	}
+	s.Name = tag(st, "filename")
 	switch cp.MediaType() {
 	case astiav.MediaTypeVideo:
 		s.Kind = "video"
+		s.Alpha = tag(st, "alpha_mode") == "1"
 		if m, ok := displayMatrix(st); ok {
 			s.Rotation, s.Flip, s.Skewed = orientation(m)
 		}
@@ -111,6 +118,16 @@ func (in *Input) describe(i int, st *astiav.Stream) Stream {
 		s.Kind = "data"
 	}
 	return s
+}
+
+// tag of a stream's metadata, "" if absent.
+func tag(st *astiav.Stream, key string) string {
+	if d := st.Metadata(); d != nil {
+		if e := d.Get(key, nil, astiav.NewDictionaryFlags()); e != nil {
+			return e.Value()
+		}
+	}
+	return ""
 }
 
 // orientation reads a display matrix, which takes a sample at (x, y) to (a·x + c·y, b·x + d·y), y downward. A mirrored one is a
@@ -167,6 +184,11 @@ func (in *Input) FormatName() string { return in.fc.InputFormat().Name() }
 func (in *Input) Duration() (d time.Duration, ok bool) {
 	if C.nvc_duration_stated(formatPtr(in.fc)) == 0 {
 		return 0, false
+	}
+	for _, s := range in.streams {
+		if s.st.Duration() == 1<<32-1 { // mp4's "unknown", which FFmpeg 5.1 takes for a number
+			return 0, false
+		}
 	}
 	return time.Duration(in.fc.Duration()) * time.Microsecond, true
 }
