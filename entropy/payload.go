@@ -95,34 +95,48 @@ func (e *Encoder) Append(dst []byte, p *Payload, lanes int) ([]byte, error) {
 
 // gather lists the coded symbols of all levels one after the other, and their escapes.
 func (e *Encoder) gather(p *Payload) error {
-	e.values, e.tabs, e.escapes, e.ends = e.values[:0], e.tabs[:0], e.escapes[:0], e.ends[:0]
+	e.escapes, e.ends = e.escapes[:0], e.ends[:0]
+	n := 0
+	for _, level := range p.Levels {
+		for i := range level {
+			if len(level[i].Symbols) != len(level[i].Tables) {
+				return fmt.Errorf("section %d: %d symbols, %d tables", i, len(level[i].Symbols), len(level[i].Tables))
+			}
+			n += len(level[i].Tables)
+		}
+	}
+	if cap(e.tabs) < n+1 {
+		e.tabs, e.values = make([]uint8, n+1), make([]int16, n+1)
+	}
+	values, tabs, all, lost := e.values[:n+1], e.tabs[:n+1], uint8(0), int16(0)
+	n = 0
 	for _, level := range p.Levels {
 		for i := range level {
 			s := &level[i]
-			if len(s.Symbols) != len(s.Tables) {
-				return fmt.Errorf("section %d: %d symbols, %d tables", i, len(s.Symbols), len(s.Tables))
-			}
 			T := threshold(s, p.Threshold)
+			symbols := s.Symbols[:len(s.Tables)]
 			for j, x := range s.Tables {
-				v := s.Symbols[j]
-				if int(x) < T {
-					if v != 0 {
-						return fmt.Errorf("section %d: symbol %d is %d, but its table %d is below the threshold", i, j, v, x)
-					}
-					continue
-				}
-				if x >= TableCount {
-					return fmt.Errorf("section %d: symbol %d has table %d", i, j, x)
-				}
-				if k := e.t.k[x]; v < -k || v > k {
+				coded := int(int64(T-1-int(x)) >> 63) // all ones where x ≥ T
+				v, k := symbols[j], e.t.k[x&(TableCount-1)]
+				all |= x
+				lost |= v &^ int16(coded)
+				if coded != 0 && (v < -k || v > k) {
 					e.escapes = append(e.escapes, escape{v, k})
 					v = -k - 1
 				}
-				e.values, e.tabs = append(e.values, v), append(e.tabs, x)
+				values[n], tabs[n] = v, x
+				n -= coded
+			}
+			if all >= TableCount {
+				return fmt.Errorf("section %d: a table is %d or above", i, TableCount)
+			}
+			if lost != 0 {
+				return fmt.Errorf("section %d: a symbol below the threshold %d is not 0", i, T)
 			}
 		}
-		e.ends = append(e.ends, levelEnd{len(e.values), len(e.escapes)})
+		e.ends = append(e.ends, levelEnd{n, len(e.escapes)})
 	}
+	e.values, e.tabs = values, tabs
 	return nil
 }
 

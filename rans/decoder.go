@@ -187,7 +187,7 @@ func (d *Decoder) run(g int, values []int16, tabs []uint8, n int, mask uint32, t
 		x := *lane
 		slot := x & 0xFFFF
 		bucket := slot >> (c.shift & 15)
-		e := dec[(c.base+bucket)&(MaxTables<<MaxLog-1)]
+		e := dec[(uint32(c.base)+bucket)&(MaxTables<<MaxLog-1)]
 		pos := slot & uint32(c.mask)
 		split := uint32(e) & 0xFFFF
 		cut := split & uint32(c.mask)
@@ -222,7 +222,7 @@ func (d *Decoder) run1(values []int16, tabs []uint8, t *Tables) (zero int32) {
 		c := &t.desc[tabs[i]&(MaxTables-1)]
 		slot := x & 0xFFFF
 		s := slot >> (c.shift & 15)
-		e := dec[(c.base+s)&(MaxTables<<MaxLog-1)]
+		e := dec[(uint32(c.base)+s)&(MaxTables<<MaxLog-1)]
 		pos := slot & uint32(c.mask)
 		f := uint32(e>>16) & 0xFFFF
 		if pos >= uint32(e)&uint32(c.mask) {

@@ -63,6 +63,34 @@
 //
 // # Worked example
 //
-// L = 1, tail 0, table n = 2 (W = 16384) with symbols 0, 1, 2 and splits 5000, 0x4000, 16384|1000... see Example and
-// the table in TestWorked, which holds every state.
+// One lane, tail 0, one table with n = 2 (W = 16384), symbols 0, 1, 2 of frequencies 5000, 50000, 10536, and splits
+// 21384, 16384, 26920, 16384, that is (right, cut) = (1, 5000), (1, 0), (1, 10536), (1, 0):
+//
+//	slots       symbol  offsets
+//	    0..4999    0        0..4999     bucket 0, left
+//	 5000..16383   1        0..11383    bucket 0, right
+//	16384..32767   1    11384..27767    bucket 1
+//	32768..43303   2        0..10535    bucket 2, left
+//	43304..49151   1    27768..33615    bucket 2, right
+//	49152..65535   1    33616..49999    bucket 3
+//
+// The symbols 0, 0, 0, 1, 2, 0, 1, 1 are coded from the last to the first. The encoder's states, with q = x / f and o = x mod f:
+//
+//	symbol   x before       word        q      o   slot    x after
+//	   1          65536       -         1  15536  20536       86072
+//	   1          86072       -         1  36072  51608      117144
+//	   0         117144       -        23   2144   2144     1509472
+//	   2        1509472       -       143   2824  35592     9407240
+//	   1        9407240       -       188   7240  12240    12333008
+//	   0       12333008       -      2466   3008   3008   161614784
+//	   0      161614784       -     32322   4784   4784  2118259376
+//	   0     2118259376    4784         6   2322   2322      395538
+//
+// In the last step x is at least 5000<<16 = 327680000, so its low 16 bits become a word first and x = 32322 is coded.
+// The payload is x - 65536 = 330002 = 0x050912 in three bytes, as it is below 2^24, then the word 0x12B0:
+//
+//	12 09 05 B0 12
+//
+// Five bytes: odd, so the state has three. The decoder starts at 395538, whose slot 2322 gives symbol 0 and 5000·6 +
+// 2322 = 32322, below 2^16: it takes the word and is at 2118259376; and so on up the table to 65536, where it must end.
 package rans

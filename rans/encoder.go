@@ -94,7 +94,7 @@ func (e *Encoder) run(g int, values []int16, tabs []uint8, n int, mask uint32, t
 	tabs = tabs[:len(values)]
 	for i := len(values) - 1; i >= 0; i-- {
 		d := &t.desc[tabs[i]&(MaxTables-1)]
-		c := &t.enc[(d.base+uint32(int32(values[i])-int32(d.first)))&(MaxTables<<MaxLog-1)]
+		c := &t.enc[(uint32(d.base)+uint32(int32(values[i])-int32(d.first)))&(MaxTables<<MaxLog-1)]
 		lane := &state[(uint32(n+i)&mask)&(GroupLanes-1)]
 		x, f := *lane, c.freq
 		w[k&(2*GroupLanes-1)] = uint16(x)

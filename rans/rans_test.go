@@ -315,19 +315,35 @@ func TestWorked(t *testing.T) {
 	var e Encoder
 	e.Reset(1, 0)
 	var states []uint32
-	values := []int16{0, 1, -1, 0, 0}
+	values := []int16{-1, -1, -1, 0, 1, -1, 0, 0}
 	for i := len(values) - 1; i >= 0; i-- {
 		e.Encode(values[i:i+1], []uint8{0}, i, tab)
 		states = append(states, e.state[0])
 	}
 	payload := e.Append(nil)
-	t.Logf("states %v payload % x", states, payload)
+	var d Decoder
+	if err := d.Reset(payload, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range values {
+		// The decoder passes the same states the other way round.
+		if x := states[len(states)-1-i]; d.state[0] != x {
+			t.Fatalf("before symbol %d: state %d, want %d", i, d.state[0], x)
+		}
+		got := []int16{0}
+		if _, err := d.Decode(got, []uint8{0}, tab); err != nil || got[0] != v {
+			t.Fatalf("symbol %d: %d (%v), want %d", i, got[0], err, v)
+		}
+	}
+	if _, err := d.Finish(); err != nil {
+		t.Fatal(err)
+	}
 	if got := fmt.Sprintf("%v % x", states, payload); got != worked {
 		t.Fatalf("got %s, want %s", got, worked)
 	}
 }
 
-const worked = "[86072 117144 1509472 9407240 12333008] d0 2f bb"
+const worked = "[86072 117144 1509472 9407240 12333008 161614784 2118259376 395538] 12 09 05 b0 12"
 
 func TestBadTables(t *testing.T) {
 	good := func() Spec { return Spec{Log: 2, Symbols: 3, Split: []uint16{21384, 16384, 26920, 16384}} }

@@ -27,15 +27,14 @@ type Tables struct {
 	dec  *[MaxTables << MaxLog]uint64 // split | f(b)<<16 | f(right)<<32 | (offset-pos of the right part)<<48
 	enc  *[MaxTables << MaxLog]encSymbol
 	segs []segment
-	n    int
 }
 
+// desc is 8 bytes, so that the descriptions of all tables take 1 KiB.
 type desc struct {
-	base  uint32
+	base  uint16
 	mask  uint16 // W-1
-	shift uint8
 	first int16
-	m     int
+	shift uint16 // 16-n
 }
 
 // encSymbol serves x/f and the way back from an offset to a slot.
@@ -55,7 +54,7 @@ func NewTables(specs []Spec) (*Tables, error) {
 	if len(specs) > MaxTables {
 		return nil, fmt.Errorf("rans: %d tables, want at most %d", len(specs), MaxTables)
 	}
-	t := &Tables{dec: new([MaxTables << MaxLog]uint64), enc: new([MaxTables << MaxLog]encSymbol), n: len(specs)}
+	t := &Tables{dec: new([MaxTables << MaxLog]uint64), enc: new([MaxTables << MaxLog]encSymbol)}
 	base := uint32(0)
 	for i := range specs {
 		if err := t.add(i, base, &specs[i]); err != nil {
@@ -110,7 +109,7 @@ func (t *Tables) add(i int, base uint32, s *Spec) error {
 	}
 	shift := 16 - s.Log
 	w := 1 << shift
-	t.desc[i] = desc{base: base, mask: uint16(w - 1), shift: uint8(shift), first: s.First, m: s.Symbols}
+	t.desc[i] = desc{base: uint16(base), mask: uint16(w - 1), first: s.First, shift: uint16(shift)}
 	next := make([]int, s.Symbols) // offset of the symbol's next slot
 	segs := make([][]segment, s.Symbols)
 	for b := range next {
