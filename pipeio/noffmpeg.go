@@ -12,6 +12,9 @@ import (
 // HasFFmpeg tells whether this build reads and writes other files than uncompressed ones.
 const HasFFmpeg = false
 
+// FFmpegVersions names FFmpeg's libraries: none here.
+func FFmpegVersions() string { return "" }
+
 func openFFmpeg(_ context.Context, path string, _ OpenOptions) (Source, error) {
 	return nil, fmt.Errorf("%s: %w", path, ErrNoFFmpeg)
 }

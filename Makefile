@@ -1,0 +1,65 @@
+# Every target sets up what it needs. Results go to bin/ and out/, which git ignores.
+#
+#   make run      encode and decode a real clip, show rate, PSNR, speed, hashes
+#   make build    bin/nvcodec
+#   make test     everything that .ci/run checks
+#   make fuzz     fuzz every parser for FUZZTIME each (default 60s)
+#   make bench    speeds: frames, multiplications, symbols a second
+#   make rd       rate and PSNR beside x264 and x265 on CLIPS (files or a folder)
+#   make generate, generate-check   generated files: write them, or fail if they are not current
+
+GO := scripts/go.sh
+CLIP ?= testdata/monster.mp4
+OUT ?= out/run
+FUZZTIME ?= 60s
+CLIPS ?=
+RDFLAGS ?=
+
+.PHONY: build run test bench rd fmt vet fuzz generate generate-check setup clean
+
+build: setup
+	$(GO) build -o bin/nvcodec ./cmd/nvcodec
+
+setup:
+	@scripts/setup.sh
+
+run: build
+	@mkdir -p $(OUT)
+	@echo "== encode $(CLIP)"
+	@bin/nvcodec encode --overwrite $(CLIP) $(OUT)/clip.nvc
+	@echo "== decode"
+	@bin/nvcodec decode --overwrite $(OUT)/clip.nvc $(OUT)/clip.mp4
+	@echo "== compare with the source"
+	@bin/nvcodec compare --png $(OUT)/side-by-side.png $(CLIP) $(OUT)/clip.nvc
+	@bin/nvcodec info $(OUT)/clip.nvc
+	@echo
+	@echo "stream             $(OUT)/clip.nvc"
+	@echo "to play            $(OUT)/clip.mp4"
+	@echo "source beside it   $(OUT)/side-by-side.png"
+
+test: setup
+	@scripts/test.sh
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+vet: setup
+	$(GO) vet ./...
+
+fuzz: setup
+	@FUZZTIME=$(FUZZTIME) scripts/fuzz.sh
+
+bench: setup
+	$(GO) test -run '^$$' -bench . ./rans ./entropy ./inference/... ./codec/... ./pipeio
+
+rd: build
+	$(GO) run ./bench/rd $(RDFLAGS) $(CLIPS)
+
+generate: setup
+	$(GO) generate ./...
+
+generate-check: setup
+	@scripts/generate-check.sh
+
+clean:
+	rm -rf bin out
