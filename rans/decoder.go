@@ -194,8 +194,7 @@ func (d *Decoder) run(g int, values []int16, tabs []uint8, n int, mask uint32, t
 		left := uint32(int32(pos-cut) >> 31) // all ones where pos < cut
 		right := split >> (c.shift & 15)
 		s := right ^ (right^bucket)&left
-		f := uint32(e >> 32 &^ (uint64(left) & 0xFFFF) & 0xFFFF)
-		f |= uint32(e>>16) & left & 0xFFFF
+		f := uint32(uint16(e >> (32 - left&16)))
 		o := (pos + uint32(e>>48)&^left) & 0xFFFF
 		x = f*(x>>16) + o
 		need := uint32(int64(uint64(x)-Low) >> 63) // all ones where x < Low

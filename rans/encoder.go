@@ -106,6 +106,7 @@ func (e *Encoder) run(g int, values []int16, tabs []uint8, n int, mask uint32, t
 		q := uint32(uint64(x) * c.rcp >> 48)
 		o := x - q*f
 		j := c.seg + o>>(d.shift&15)
+		j += (uint32(segs[j].end) - o - 1) >> 31 // one step more where o ≥ end, without a branch
 		for o >= uint32(segs[j].end) {
 			j++
 		}
