@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"context"
 	"fmt"
 	"math"
 
@@ -45,27 +46,52 @@ func (c *Clip) sequence(qp, resetEvery int, search Search, f func(k int, fr *Fra
 	return nil
 }
 
-// Ranges holds the largest |x| seen of every group of values.
-type Ranges map[string]float64
+// A Seen is what calibration saw of one value: its largest |x|, and how many of its elements had each exponent
+// (element i: 2^(i-127) ≤ |x| < 2^(i-126)).
+type Seen struct {
+	Max       float64
+	exponents [256]int64
+}
 
-// calibrate runs the float network with rounded weights over the clips at each QP and records ranges.
-func (t *Twin) calibrate(clips []Clip, qps []int, search Search) (Ranges, error) {
-	r := Ranges{}
+func (s *Seen) add(data []float32) {
+	for _, x := range data {
+		s.Max = max(s.Max, math.Abs(float64(x)))
+		s.exponents[math.Float32bits(x)>>23&255]++
+	}
+}
+
+// Saturated counts the elements that F fractional bits cannot hold, |x| ≥ 2^(15-F), and all of them.
+func (s *Seen) Saturated(f int) (n, of int64) {
+	for i, c := range s.exponents {
+		of += c
+		if i-127 >= 15-f {
+			n += c
+		}
+	}
+	return n, of
+}
+
+// calibrate runs the float network with rounded weights over the clips at each QP and records what every value came
+// to. All vectors are zero: predictions are worse than an encoder's, and ranges larger for it.
+func (t *Twin) calibrate(ctx context.Context, clips []Clip, qps []int) (map[string]*Seen, error) {
+	all := map[string]*Seen{}
 	seen := func(n *inference.Node, v *Value[float32]) {
-		g := t.Network.Group[n.Out]
-		if g == "" {
+		if n.Kind != inference.Feature {
 			return
 		}
-		m := r[g]
-		for _, x := range v.Data {
-			m = max(m, math.Abs(float64(x)))
+		if all[n.Out] == nil {
+			all[n.Out] = &Seen{}
 		}
-		r[g] = m
+		all[n.Out].add(v.Data)
 	}
+	still := func(cur, _ *yuv.Planes, _ []int16, _ int) []int16 { return make([]int16, cur.W/16*(cur.H/16)*2) }
 	for i := range clips {
 		for _, qp := range qps {
 			var s State[float32]
-			err := clips[i].sequence(qp, len(clips[i].Frames)-1, search, func(_ int, f *Frame) error {
+			err := clips[i].sequence(qp, 0, still, func(_ int, f *Frame) error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
 				_, err := t.Frame(f, &s, seen)
 				return err
 			})
@@ -74,10 +100,32 @@ func (t *Twin) calibrate(clips []Clip, qps []int, search Search) (Ranges, error)
 			}
 		}
 	}
-	return r, nil
+	return all, nil
 }
 
-// fractions chooses the largest F of each group at which headroom times its range fits int16.
+// Ranges holds the largest |x| of every group of values.
+type Ranges map[string]float64
+
+func ranges(net *Network, seen map[string]*Seen) Ranges {
+	r := Ranges{}
+	for value, s := range seen {
+		r[net.Group[value]] = max(r[net.Group[value]], s.Max)
+	}
+	return r
+}
+
+// Limits of calibrated fractional bits. The activation needs 1..14; above 12 nothing is gained, and values of up to ±8
+// stay possible in layers that the calibration saw little of.
+const (
+	minF, maxF = 1, 14
+	topF       = 12
+)
+
+// headroom is how much larger than in the calibration a value may become before it saturates. Over 24 other clips most
+// groups stay below 2 times the shipped frames' range and the worst reaches 4, in layers whose F is held down by topF.
+const headroom = 2.5
+
+// fractions chooses the largest F of each group at which headroom times its range fits int16; stated ones stay.
 func (r Ranges) fractions(net *Network, stated Fractions) Fractions {
 	f := Fractions{}
 	for _, g := range net.Groups() {
@@ -85,21 +133,14 @@ func (r Ranges) fractions(net *Network, stated Fractions) Fractions {
 			f[g] = v
 			continue
 		}
-		lo, hi := 1, 13
-		switch g {
-		case "p.memory", "p.feature":
-			hi = 12 // their saturation is the trained limit of ±16, or ±8
-		case "i.mean", "p.mean":
-			hi = 9
+		v := topF
+		if g == "i.mean" || g == "p.mean" {
+			v = stepF // q and v join the mean at its F, and gain nothing above their own
 		}
-		v := hi
-		for v > lo && r[g]*headroom*math.Ldexp(1, v) > 32767 {
+		for v > minF && r[g]*headroom > math.Ldexp(32767, -v) {
 			v--
 		}
 		f[g] = v
 	}
 	return f
 }
-
-// headroom is how much larger than any value of the calibration a value may become before it saturates.
-const headroom = 1.5

@@ -1,27 +1,123 @@
 package convert
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"text/tabwriter"
+
 	"github.com/nvcodec/nvcodec/inference"
 )
 
-// Build makes the integer model for the given fractional bits.
-func (p *Params) Build(name string, f Fractions) (*inference.Model, map[string]int, error) {
-	net, err := NVC1(p.CI, p.CP, f)
+// Options says how a checkpoint becomes a model file.
+type Options struct {
+	Name  string            // in the model's metadata: "nvc1-base"
+	Clips []Clip            // to calibrate on; nil: ShippedClips
+	QPs   []int             // to calibrate at; nil: 0, 21, 42, 63
+	Meta  map[string]string // licence, provenance, command, threshold …
+}
+
+// A Layer's report: what calibration saw of its output, and what is proved for every input.
+type LayerReport struct {
+	inference.LayerProof
+	F         int
+	Range     float64 // largest |x| of the output in calibration
+	Saturated int64   // elements of the output, of Of, that F cannot hold
+	Of        int64
+	Enlarged  int // channels with a scale above max|w|/127
+}
+
+// A Result is a converted model.
+type Result struct {
+	Model     *inference.Model
+	File      []byte // the model file: the same for the same checkpoint and options, on every machine
+	Fractions Fractions
+	Layers    []LayerReport // of all graphs, in the order of computation; inter and reset share most layers
+}
+
+// Run converts a checkpoint of nvc1: it calibrates fractional bits where the checkpoint does not state them, rounds
+// weights, makes the tables, and proves every sum. A model that cannot be proved is refused.
+func Run(ctx context.Context, c *Checkpoint, o Options) (*Result, error) {
+	if o.Name == "" {
+		return nil, errors.New("convert: the model needs a name")
+	}
+	p, err := NewParams(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	t, enlarged, err := p.weights(net)
+	if o.Clips == nil {
+		if o.Clips, err = ShippedClips(); err != nil {
+			return nil, err
+		}
+	}
+	if o.QPs == nil {
+		o.QPs = []int{0, 21, 42, 63}
+	}
+	twin, err := NewTwin(p, true)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	e, r := tmpExp()
-	t.put("exp.e", "I32", []int{len(e)}, e)
-	t.put("exp.r", "I32", []int{len(r)}, r)
-	t.put("pixels.in", "I16", []int{256}, tmpPixels(pixelF))
-	t.put("i.z.scale", "U8", []int{64, hyperC}, tmpZ(p.ZPrior["i."]))
-	t.put("p.z.scale", "U8", []int{64, hyperC}, tmpZ(p.ZPrior["p."]))
-	for name, x := range t {
-		x.Name = name
+	seen, err := twin.calibrate(ctx, o.Clips, o.QPs)
+	if err != nil {
+		return nil, err
 	}
-	return &inference.Model{Version: inference.Version, Profile: inference.Profile, Name: name, Meta: map[string]string{"threshold": "0"}, Tensors: t, Graphs: net.Graphs}, enlarged, nil
+	r := &Result{Fractions: ranges(twin.Network, seen).fractions(twin.Network, p.Fractions)}
+	if r.Model, err = p.Build(o.Name, r.Fractions, meta(o.Meta)); err != nil {
+		return nil, err
+	}
+	if r.File, err = inference.Marshal(r.Model); err != nil {
+		return nil, fmt.Errorf("convert: the model is refused: %w", err)
+	}
+	proof, err := r.Model.Prove()
+	if err != nil {
+		return nil, err
+	}
+	r.report(p, proof, seen)
+	return r, nil
+}
+
+// meta adds the metadata that a model must have.
+func meta(m map[string]string) map[string]string {
+	all := map[string]string{"threshold": "0"}
+	maps.Copy(all, m)
+	return all
+}
+
+func (r *Result) report(p *Params, proof *inference.Proof, seen map[string]*Seen) {
+	nodes := map[[2]string]*inference.Node{}
+	for name, g := range r.Model.Graphs {
+		for i := range g.Nodes {
+			nodes[[2]string{name, g.Nodes[i].Out}] = &g.Nodes[i]
+		}
+	}
+	for _, l := range proof.Layers {
+		n := nodes[[2]string{l.Graph, l.Node}]
+		layer := LayerReport{LayerProof: l, F: n.F, Enlarged: p.Layers[layerOf(n)].enlarged}
+		if s := seen[l.Node]; s != nil {
+			layer.Range = s.Max
+			layer.Saturated, layer.Of = s.Saturated(n.F)
+		}
+		r.Layers = append(r.Layers, layer)
+	}
+}
+
+// WriteReport prints a line for each layer. Layers that reset shares with inter are printed once.
+func (r *Result) WriteReport(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "layer\trange\tF\tsaturated\tbound\tof 2^31\tnote\t")
+	printed := map[string]bool{}
+	for _, l := range r.Layers {
+		if printed[l.Node] {
+			continue
+		}
+		printed[l.Node] = true
+		note := ""
+		if l.Enlarged > 0 {
+			note = fmt.Sprintf("%d channels with a larger scale", l.Enlarged)
+		}
+		fmt.Fprintf(t, "%s\t%.3f\t%d\t%d/%d\t%d\t%.1f %%\t%s\t\n", l.Node, l.Range, l.F, l.Saturated, l.Of, l.Bound, 100*float64(l.Bound)/float64(l.Limit), note)
+	}
+	return t.Flush()
 }

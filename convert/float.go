@@ -55,10 +55,10 @@ func (t *Twin) Evaluate(graph string, qp int) *evaluation[float32] {
 }
 
 // Frame computes a whole frame and advances the state. seen, when not nil, is called for every value.
-func (t *Twin) Frame(f *Frame, s *State[float32], seen func(*inference.Node, *Value[float32])) (Result, error) {
+func (t *Twin) Frame(f *Frame, s *State[float32], seen func(*inference.Node, *Value[float32])) (Coded, error) {
 	e, err := run[float32](t, t.Network.Graphs[f.Graph], f, s, seen)
 	if err != nil {
-		return Result{}, err
+		return Coded{}, err
 	}
 	return t.result(e, f, s.Picture)
 }

@@ -34,14 +34,14 @@ type Fractions map[string]int
 
 const defaultF = 10
 
+// fixed are the groups whose fractional bits the arithmetic fixes.
+var fixed = map[string]int{"pixels": pixelF, "step": stepF, "symbols": 0}
+
+func fixedGroup(group string) bool { _, ok := fixed[group]; return ok }
+
 func (f Fractions) of(group string) int {
-	switch group {
-	case "pixels":
-		return pixelF
-	case "step":
-		return stepF
-	case "symbols":
-		return 0
+	if v, ok := fixed[group]; ok {
+		return v
 	}
 	if v, ok := f[group]; ok {
 		return v
@@ -58,10 +58,10 @@ type Network struct {
 
 // Groups lists the groups that are calibrated, in order.
 func (n *Network) Groups() []string {
-	seen := map[string]bool{"pixels": true, "step": true, "symbols": true, "": true}
+	seen := map[string]bool{}
 	var groups []string
 	for _, g := range n.Group {
-		if !seen[g] {
+		if !seen[g] && !fixedGroup(g) {
 			seen[g] = true
 			groups = append(groups, g)
 		}
@@ -186,7 +186,7 @@ func (b *builder) add(out, op string, kind inference.Kind, c, stride int, group 
 		n.In = append(n.In, b.p+v)
 	}
 	if kind == inference.Feature {
-		if group != "pixels" && group != "step" && group != "symbols" {
+		if !fixedGroup(group) {
 			group = b.p + group
 		}
 		n.F = b.f.of(group)

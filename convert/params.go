@@ -1,9 +1,10 @@
 package convert
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +16,10 @@ type Layer struct {
 	Depthwise bool
 	In, Out   int
 	W, Bias   []float32
+	enlarged  int // channels that the last quantise gave a scale above max|w|/127
+
+	kept            *quantised // integers that the checkpoint states
+	keptIn, keptOut int        // fractional bits that they are for
 }
 
 // row calls f with the index of every weight of output channel o.
@@ -42,6 +47,9 @@ func level(w, s float32) float64 { return math.RoundToEven(float64(w / s)) }
 // Rounded returns the layer with int8-rounded weights, as floats.
 func (l *Layer) Rounded() *Layer {
 	r := *l
+	if l.kept != nil {
+		return &r
+	}
 	r.W = make([]float32, len(l.W))
 	for o := range l.Out {
 		s := l.Scale(o)
@@ -50,25 +58,29 @@ func (l *Layer) Rounded() *Layer {
 	return &r
 }
 
-// Params is a float checkpoint of nvc1 sorted by what its parts are for.
+// Params is a checkpoint of nvc1 sorted by what its parts are for.
 type Params struct {
-	CI, CP int
-	Layers map[string]*Layer       // by layer name, the parts of fusion.2 apart: "i.fusion.2.q"
-	QP     map[string][3][]float64 // by name: log scale a + b t + c t², per channel: "i.qe"
-	ZPrior map[string][3][]float64 // by prefix "i." or "p.": log of z's logistic scale, likewise
-	Meta   map[string]string
-	Exact  map[string]*Tensor // integer tensors that the checkpoint states and the conversion keeps
+	CI, CP    int
+	Layers    map[string]*Layer       // by layer name, the parts of fusion.2 apart: "i.fusion.2.q"
+	QP        map[string][3][]float64 // by name: log scale a + b t + c t², per channel: "i.qe"
+	ZPrior    map[string][3][]float64 // by prefix "i." or "p.": log of z's logistic scale, likewise
+	Fractions Fractions               // what the checkpoint states of them
+	Meta      map[string]string
 }
 
 // fusionParts are the equal parts of a fusion stage's last layer, in order.
 var fusionParts = []string{"q", "v", "mean"}
 
 // NewParams checks that the checkpoint is an nvc1 with every tensor of the right shape and none besides.
+//
+// A layer L is L.weight and L.bias in floats. A network that was trained through its integers may state them instead:
+// L.w (I8), L.bias and L.mul (I32), metadata "shifts" (a JSON object, layer to shift) and metadata "fractions" (group
+// of values to fractional bits; also without integers). What is stated is kept, and proved like the rest.
 func NewParams(c *Checkpoint) (*Params, error) {
 	if n := c.Meta["network"]; n != "nvc1" {
 		return nil, fmt.Errorf("convert: metadata network is %q, want \"nvc1\"", n)
 	}
-	p := &Params{Layers: map[string]*Layer{}, QP: map[string][3][]float64{}, ZPrior: map[string][3][]float64{}, Meta: c.Meta, Exact: map[string]*Tensor{}}
+	p := &Params{Layers: map[string]*Layer{}, QP: map[string][3][]float64{}, ZPrior: map[string][3][]float64{}, Fractions: Fractions{}, Meta: c.Meta}
 	for key, v := range map[string]*int{"ci": &p.CI, "cp": &p.CP} {
 		n, err := strconv.Atoi(c.Meta[key])
 		if err != nil {
@@ -76,21 +88,33 @@ func NewParams(c *Checkpoint) (*Params, error) {
 		}
 		*v = n
 	}
-	net, err := NVC1(p.CI, p.CP, nil)
+	shifts := map[string]int{}
+	for key, v := range map[string]*map[string]int{"fractions": (*map[string]int)(&p.Fractions), "shifts": &shifts} {
+		if text, ok := c.Meta[key]; ok {
+			if err := json.Unmarshal([]byte(text), v); err != nil {
+				return nil, fmt.Errorf("convert: metadata %s: %w", key, err)
+			}
+		}
+	}
+	net, err := NVC1(p.CI, p.CP, p.Fractions)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{c: c, used: map[string]bool{}}
+	groups := net.Groups()
+	for g, f := range p.Fractions {
+		if !slices.Contains(groups, g) || f < minF || f > maxF {
+			return nil, fmt.Errorf("convert: metadata fractions: %q has %d bits, want a group of nvc1 and %d..%d", g, f, minF, maxF)
+		}
+	}
+	r := &reader{c: c, net: net, stated: p.Fractions, shifts: shifts, used: map[string]bool{}}
 	for _, g := range []string{"intra", "inter", "reset"} {
 		p.collect(r, net.Graphs[g])
 	}
 	if r.err != nil {
-		return nil, r.err
+		return nil, fmt.Errorf("convert: %w", r.err)
 	}
 	for _, name := range c.Names() {
-		if c.Tensors[name].Int != nil {
-			p.Exact[name] = c.Tensors[name]
-		} else if !r.used[name] {
+		if !r.used[name] {
 			return nil, fmt.Errorf("convert: tensor %s is not part of nvc1", name)
 		}
 	}
@@ -99,71 +123,115 @@ func NewParams(c *Checkpoint) (*Params, error) {
 
 // A reader takes tensors by name and keeps the first error.
 type reader struct {
-	c    *Checkpoint
-	used map[string]bool
-	err  error
+	c      *Checkpoint
+	net    *Network
+	stated Fractions
+	shifts map[string]int
+	used   map[string]bool
+	err    error
 }
 
-func (r *reader) get(name string, shape ...int) []float32 {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
+// get returns a tensor of the wanted shape; ints tells which of the two kinds it must be.
+func (r *reader) get(name string, ints bool, shape ...int) *Tensor {
 	t := r.c.Tensors[name]
 	switch {
 	case r.err != nil:
 	case t == nil:
-		r.err = fmt.Errorf("convert: tensor %s is missing", name)
-	case t.Float == nil:
-		r.err = fmt.Errorf("convert: tensor %s is %s, want floats", name, t.Type)
-	case fmt.Sprint(t.Shape) != fmt.Sprint(shape):
-		r.err = fmt.Errorf("convert: tensor %s has shape %v, want %v", name, t.Shape, shape)
+		r.err = fmt.Errorf("tensor %s is missing", name)
+	case (t.Int != nil) != ints:
+		r.err = fmt.Errorf("tensor %s is %s, which does not fit its part", name, t.Type)
+	case !slices.Equal(t.Shape, shape):
+		r.err = fmt.Errorf("tensor %s has shape %v, want %v", name, t.Shape, shape)
 	}
 	if r.err != nil {
-		return make([]float32, n)
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		return &Tensor{Float: make([]float32, n), Int: make([]int32, n)}
 	}
 	r.used[name] = true
-	return t.Float
+	return t
 }
 
 func (p *Params) collect(r *reader, g *inference.Graph) {
-	channels := map[string]int{}
-	for _, n := range g.Nodes {
-		channels[n.Out] = n.C
+	nodes := map[string]*inference.Node{}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		nodes[n.Out] = n
 		switch n.Op {
-		case "lin":
-			name := layerOf(&n)
-			in := channels[n.In[0]]
-			base, part, parts := name, 0, 1
-			for k, s := range fusionParts {
-				if strings.HasSuffix(name, ".fusion.2."+s) {
-					base, part, parts = strings.TrimSuffix(name, "."+s), k, len(fusionParts)
-				}
+		case "lin", "dwact":
+			name := layerOf(n)
+			switch {
+			case p.Layers[name] != nil: // inter and reset share most layers
+			case r.c.Tensors[name+".w"] != nil:
+				p.Layers[name] = r.integers(n, nodes[n.In[0]])
+			case n.Op == "dwact":
+				p.Layers[name] = &Layer{Depthwise: true, In: 9, Out: n.C, W: r.get(name+".weight", false, 9, n.C).Float, Bias: r.get(name+".bias", false, n.C).Float}
+			default:
+				p.Layers[name] = r.linear(name, nodes[n.In[0]].C, n.C)
 			}
-			w, bias := r.get(base+".weight", n.C*parts, in), r.get(base+".bias", n.C*parts)
-			p.Layers[name] = &Layer{In: in, Out: n.C, W: w[part*n.C*in : (part+1)*n.C*in], Bias: bias[part*n.C : (part+1)*n.C]}
-		case "dwact":
-			name := layerOf(&n)
-			p.Layers[name] = &Layer{Depthwise: true, In: 9, Out: n.C, W: r.get(name+".weight", 9, n.C), Bias: r.get(name+".bias", n.C)}
 		case "scale":
-			name := tableOf(&n)
-			p.QP[name] = [3][]float64{doubles(r.get(name+".a", n.C)), doubles(r.get(name+".b", n.C)), doubles(r.get(name+".c", n.C))}
+			name := tableOf(n)
+			var abc [3][]float64
+			for i, part := range []string{".a", ".b", ".c"} {
+				abc[i] = doubles(r.get(name+part, false, n.C).Float)
+			}
+			p.QP[name] = abc
 		case "code_z":
 			pre := prefix(g.Name)
-			ls := doubles(r.get(pre+"zprior.ls", 3, n.C))
+			ls := doubles(r.get(pre+"zprior.ls", false, 3, n.C).Float)
 			p.ZPrior[pre] = [3][]float64{ls[:n.C], ls[n.C : 2*n.C], ls[2*n.C:]}
 		}
 	}
 }
 
-// LayerNames lists the layers in order.
-func (p *Params) LayerNames() []string {
-	names := make([]string, 0, len(p.Layers))
-	for n := range p.Layers {
-		names = append(names, n)
+// linear reads a 1x1 convolution, or one of the parts of fusion.2.
+func (r *reader) linear(name string, in, out int) *Layer {
+	part, parts := 0, 1
+	for k, s := range fusionParts {
+		if base, ok := strings.CutSuffix(name, ".fusion.2."+s); ok {
+			name, part, parts = base+".fusion.2", k, len(fusionParts)
+		}
 	}
-	sort.Strings(names)
-	return names
+	w, bias := r.get(name+".weight", false, out*parts, in).Float, r.get(name+".bias", false, out*parts).Float
+	return &Layer{In: in, Out: out, W: w[part*out*in : (part+1)*out*in], Bias: bias[part*out : (part+1)*out]}
+}
+
+// integers reads a layer that the checkpoint states in integers, with the floats that they stand for:
+// w·s and bias·s·2^-Fin, where s = mul·2^(Fin-Fout-shift).
+func (r *reader) integers(n, in *inference.Node) *Layer {
+	name := layerOf(n)
+	l := &Layer{Depthwise: n.Op == "dwact", In: in.C, Out: n.C, keptIn: in.F, keptOut: n.F}
+	shape := []int{l.Out, l.In}
+	if l.Depthwise {
+		l.In, shape = 9, []int{9, l.Out}
+	}
+	w, bias, mul := r.get(name+".w", true, shape...).Int, r.get(name+".bias", true, l.Out).Int, r.get(name+".mul", true, l.Out).Int
+	shift, ok := r.shifts[name]
+	for _, v := range []string{in.Out, n.Out} {
+		g := r.net.Group[v]
+		if _, stated := r.stated[g]; !stated && !fixedGroup(g) && r.err == nil {
+			r.err = fmt.Errorf("layer %s states integers, so metadata fractions must state %s", name, g)
+		}
+	}
+	if (!ok || shift < 0 || shift > 62) && r.err == nil {
+		r.err = fmt.Errorf("layer %s states integers, so metadata shifts must state its shift, 0..62", name)
+	}
+	l.kept = &quantised{w: make([]int8, len(w)), bias: bias, mul: mul, shift: shift}
+	l.W, l.Bias = make([]float32, len(w)), make([]float32, l.Out)
+	for o := range l.Out {
+		s := math.Ldexp(float64(mul[o]), in.F-n.F-shift)
+		l.Bias[o] = float32(math.Ldexp(float64(bias[o])*s, -in.F))
+		l.row(o, func(i int) {
+			l.kept.w[i] = int8(w[i])
+			if int32(l.kept.w[i]) != w[i] && r.err == nil {
+				r.err = fmt.Errorf("tensor %s.w holds %d, which is no int8", name, w[i])
+			}
+			l.W[i] = float32(float64(w[i]) * s)
+		})
+	}
+	return l
 }
 
 // layerOf names the layer of a lin or dwact node, tableOf the QP scale of a scale node.

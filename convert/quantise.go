@@ -1,10 +1,12 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/nvcodec/nvcodec/convert/tables"
 	"github.com/nvcodec/nvcodec/inference"
 )
 
@@ -13,7 +15,6 @@ type quantised struct {
 	w         []int8
 	bias, mul []int32
 	shift     int
-	enlarged  int // channels whose scale is larger than max|w|/127
 }
 
 // quantise turns a layer into integers for inputs with fin and outputs with fout fractional bits. A channel's scale
@@ -21,7 +22,14 @@ type quantised struct {
 // then the scale doubles until it fits. That happens to channels whose weights are next to nothing, which lose
 // nothing that shows.
 func (l *Layer) quantise(fin, fout int) (*quantised, error) {
+	if l.kept != nil {
+		if fin != l.keptIn || fout != l.keptOut {
+			return nil, fmt.Errorf("its integers are for fractions %d and %d, the graph has %d and %d", l.keptIn, l.keptOut, fin, fout)
+		}
+		return l.kept, nil
+	}
 	q := &quantised{w: make([]int8, len(l.W)), bias: make([]int32, l.Out), mul: make([]int32, l.Out)}
+	l.enlarged = 0
 	ratio := make([]float64, l.Out) // of an accumulator's unit to the output's
 	for o := range l.Out {
 		s := l.Scale(o)
@@ -42,7 +50,7 @@ func (l *Layer) quantise(fin, fout int) (*quantised, error) {
 			}
 			s *= 2
 			if try == 0 {
-				q.enlarged++
+				l.enlarged++
 			}
 		}
 		ratio[o] = math.Ldexp(float64(s), fout-fin)
@@ -76,84 +84,113 @@ func scaleTable(abc [3][]float64, fin, fout int) (table []int32, shift int, err 
 	ratio := make([]float64, 64*c)
 	for qp := range 64 {
 		for ch := range c {
-			ratio[qp*c+ch] = math.Ldexp(math.Exp(atQP(abc, qp, ch)), fout-fin)
+			ratio[qp*c+ch] = math.Ldexp(tables.Exponential(atQP(abc, qp, ch)), fout-fin)
 		}
 	}
 	return fixedPoint(ratio)
 }
 
-// tensors collects the tensors of a model.
-type tensors map[string]*inference.Tensor
-
-func (t tensors) put(name, typ string, shape []int, data any) error {
-	x := &inference.Tensor{Name: name, Type: typ, Shape: shape}
-	switch d := data.(type) {
-	case []int8:
-		x.I8 = d
-	case []int16:
-		x.I16 = d
-	case []int32:
-		x.I32 = d
-	case []uint8:
-		x.U8 = d
+// Build makes the integer model of the given name and fractional bits: weights, QP scales and every table. Meta
+// becomes the model's metadata.
+func (p *Params) Build(name string, f Fractions, meta map[string]string) (*inference.Model, error) {
+	net, err := NVC1(p.CI, p.CP, f)
+	if err != nil {
+		return nil, err
 	}
-	if old, ok := t[name]; ok && !slices.Equal(old.Int64s(), x.Int64s()) {
-		return fmt.Errorf("convert: tensor %s would differ between graphs", name)
-	}
-	t[name] = x
-	return nil
-}
-
-// weights quantises every layer of the network's graphs, sets the nodes' shifts and returns the tensors. It reports
-// the layers whose channels needed a larger scale.
-func (p *Params) weights(net *Network) (tensors, map[string]int, error) {
-	out := tensors{}
-	enlarged := map[string]int{}
-	for _, name := range []string{"intra", "inter", "reset"} {
-		f := map[string]int{}
-		nodes := net.Graphs[name].Nodes
+	b := &modelBuilder{p: p, tensors: map[string]*inference.Tensor{}}
+	for _, graph := range []string{"intra", "inter", "reset"} {
+		b.f = map[string]int{}
+		nodes := net.Graphs[graph].Nodes
 		for i := range nodes {
-			n := &nodes[i]
-			f[n.Out] = n.F
-			if err := p.node(out, n, f, enlarged); err != nil {
-				return nil, nil, fmt.Errorf("convert: %s/%s: %w", name, n.Out, err)
+			b.f[nodes[i].Out] = nodes[i].F
+			if err := b.node(&nodes[i], prefix(graph)); err != nil {
+				return nil, fmt.Errorf("convert: %s/%s: %w", graph, nodes[i].Out, err)
 			}
 		}
 	}
-	return out, enlarged, nil
+	if err := b.formulas(); err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	return &inference.Model{Version: inference.Version, Profile: inference.Profile, Name: name, Meta: meta, Tensors: b.tensors, Graphs: net.Graphs}, nil
 }
 
-func (p *Params) node(out tensors, n *inference.Node, f map[string]int, enlarged map[string]int) error {
+type modelBuilder struct {
+	p       *Params
+	f       map[string]int // fractional bits by value
+	tensors map[string]*inference.Tensor
+}
+
+// put adds a tensor. inter and reset share layers, so it may be there already, and then must be the same.
+func (b *modelBuilder) put(name, typ string, shape []int, data []int64) error {
+	t, err := inference.NewTensor(name, typ, shape, data)
+	if err != nil {
+		return err
+	}
+	if old := b.tensors[name]; old != nil && !slices.Equal(old.Int64s(), data) {
+		return fmt.Errorf("tensor %s would differ between graphs", name)
+	}
+	b.tensors[name] = t
+	return nil
+}
+
+func widen[T int8 | int16 | int32 | uint8](x []T) []int64 {
+	y := make([]int64, len(x))
+	for i, v := range x {
+		y[i] = int64(v)
+	}
+	return y
+}
+
+// node quantises what a node needs and sets its shift.
+func (b *modelBuilder) node(n *inference.Node, pre string) error {
 	switch n.Op {
 	case "lin", "dwact":
-		name := layerOf(n)
-		l := p.Layers[name]
-		q, err := l.quantise(f[n.In[0]], n.F)
+		l := b.p.Layers[layerOf(n)]
+		q, err := l.quantise(b.f[n.In[0]], n.F)
 		if err != nil {
 			return err
-		}
-		if q.enlarged > 0 {
-			enlarged[name] = q.enlarged
 		}
 		n.Ints["shift"] = q.shift
 		shape := []int{l.Out, l.In}
 		if l.Depthwise {
 			shape = []int{9, l.Out}
 		}
-		if err := out.put(n.Tensors["w"], "I8", shape, q.w); err != nil {
-			return err
-		}
-		if err := out.put(n.Tensors["bias"], "I32", []int{l.Out}, q.bias); err != nil {
-			return err
-		}
-		return out.put(n.Tensors["mul"], "I32", []int{l.Out}, q.mul)
+		return errors.Join(
+			b.put(n.Tensors["w"], "I8", shape, widen(q.w)),
+			b.put(n.Tensors["bias"], "I32", []int{l.Out}, widen(q.bias)),
+			b.put(n.Tensors["mul"], "I32", []int{l.Out}, widen(q.mul)))
 	case "scale":
-		table, shift, err := scaleTable(p.QP[tableOf(n)], f[n.In[0]], n.F)
+		table, shift, err := scaleTable(b.p.QP[tableOf(n)], b.f[n.In[0]], n.F)
 		if err != nil {
 			return err
 		}
 		n.Ints["shift"] = shift
-		return out.put(n.Tensors["table"], "I32", []int{64, n.C}, table)
+		return b.put(n.Tensors["table"], "I32", []int{64, n.C}, widen(table))
+	case "code_z":
+		var all []int64
+		for _, row := range tables.ZScales(b.p.ZPrior[pre]) {
+			all = append(all, widen(row)...)
+		}
+		return b.put(n.Tensors["table"], "U8", []int{64, n.C}, all)
+	case "pack":
+		return b.put(n.Tensors["table"], "I16", []int{256}, widen(tables.PixelsIn(n.F)))
 	}
 	return nil
+}
+
+// formulas adds the tables that depend on nothing trained.
+func (b *modelBuilder) formulas() error {
+	e, r := tables.Exp()
+	shift := make([]int64, len(Shift))
+	for i, v := range Shift {
+		shift[i] = int64(v)
+	}
+	err := errors.Join(
+		b.put("exp.e", "I32", []int{len(e)}, widen(e)),
+		b.put("exp.r", "I32", []int{len(r)}, widen(r)),
+		b.put("qp.shift", "U8", []int{len(shift)}, shift))
+	for _, t := range tables.All() {
+		err = errors.Join(err, b.put(t.Name, t.Type, t.Shape, t.Data))
+	}
+	return err
 }

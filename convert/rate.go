@@ -31,8 +31,8 @@ func LogisticBits(k int, scale float64) float64 {
 	return ideal(sigmoid((0.5-r)/scale)-sigmoid((-0.5-r)/scale), k)
 }
 
-// A Result is what a frame costs and looks like.
-type Result struct {
+// Coded is what a frame costs and looks like.
+type Coded struct {
 	ZBits, YBits float64 // ideal, by the formula of training
 	Picture      *yuv.Planes
 }
@@ -59,9 +59,9 @@ func (p *Params) zScale(pre string, qp, c int) float64 {
 	return min(max(math.Exp(atQP(p.ZPrior[pre], qp, c)), 0.02), 50)
 }
 
-func (t *Twin) result(e *evaluation[float32], f *Frame, pic *yuv.Planes) (Result, error) {
+func (t *Twin) result(e *evaluation[float32], f *Frame, pic *yuv.Planes) (Coded, error) {
 	pre := prefix(f.Graph)
-	r := Result{Picture: pic}
+	r := Coded{Picture: pic}
 	z, index := e.Values[pre+"z"], e.Values[pre+"index"]
 	for i, v := range z.Data {
 		r.ZBits += LogisticBits(int(v), t.params.zScale(pre, f.QP, i%z.C))
