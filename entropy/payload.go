@@ -88,7 +88,7 @@ func (e *Encoder) Append(dst []byte, p *Payload, lanes int) ([]byte, error) {
 		e.rans.Encode(e.values[from.symbols:to.symbols], e.tabs[from.symbols:to.symbols], from.symbols, e.t.rans)
 	}
 	for i := len(e.model.ops) - 1; i >= 0; i-- {
-		e.rans.Put(e.model.ops[i].start, e.model.ops[i].freq)
+		e.rans.Put(uint32(e.model.ops[i].start), uint32(e.model.ops[i].freq))
 	}
 	return e.rans.Append(dst), nil
 }

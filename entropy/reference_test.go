@@ -236,6 +236,6 @@ func TestGolden(t *testing.T) {
 }
 
 const (
-	goldenTiny = "63 16 11 0b 0a 21 2d dd b4 15"
-	goldenHash = "49d3a97a1f7be484bd46a0aa7232c4aadb2f58db7f69dea93b347bbd546e8803"
+	goldenTiny = "33 18 0f 0b 33 46 2d dd b4 15"
+	goldenHash = "854248315dc65d23b521602a81b2ddefe140dd695995b751eb5c4cd372d352b4"
 )

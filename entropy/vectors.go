@@ -57,7 +57,10 @@ type modeller struct {
 	how []uint8 // of each block: see walk
 }
 
-type op struct{ start, freq uint32 }
+// An op is a range to put, and the context of its decision, or none.
+type op struct{ start, freq, ctx uint16 }
+
+const noContext = contexts
 
 func (m *modeller) reset(t *Tables) {
 	m.c = t.start
@@ -71,9 +74,9 @@ func (m *modeller) bit(x, v int) int {
 	p := uint32(c.p)
 	if m.in == nil {
 		if v != 0 {
-			m.ops = append(m.ops, op{0, p})
+			m.ops = append(m.ops, op{0, uint16(p), uint16(x)})
 		} else {
-			m.ops = append(m.ops, op{p, 65536 - p})
+			m.ops = append(m.ops, op{uint16(p), uint16(65536 - p), uint16(x)})
 		}
 	} else if m.in.Slot() < p {
 		m.in.Advance(0, p)
@@ -92,7 +95,7 @@ func (m *modeller) bits(v uint32, n int) uint32 {
 	case n == 0:
 		return 0
 	case m.in == nil:
-		m.ops = append(m.ops, op{v << (16 - n), 1 << (16 - n)})
+		m.ops = append(m.ops, op{uint16(v << (16 - n)), 1 << (16 - n), noContext})
 		return v
 	default:
 		return m.in.Bits(n)
