@@ -46,7 +46,7 @@ const tilePositions = 64
 
 // check reports a size that no stream can have.
 func (s Size) check() error {
-	if s.W <= 0 || s.H <= 0 || s.W%64 != 0 || s.H%64 != 0 || int64(s.W)*int64(s.H) > MaxPixels {
+	if s.W <= 0 || s.H <= 0 || s.W%64 != 0 || s.H%64 != 0 || s.W > MaxPixels || s.H > MaxPixels/s.W {
 		return fmt.Errorf("inference: padded size %dx%d, want multiples of 64 and at most %d pixels", s.W, s.H, MaxPixels)
 	}
 	return nil
