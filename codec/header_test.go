@@ -169,10 +169,10 @@ func TestVarint(t *testing.T) {
 		}
 	}
 	for b, want := range map[string]string{
-		"":                                         "EOF",
-		"\x80":                                     "EOF",
-		"\x80\x00":                                 "shortest",
-		"\xff\x00":                                 "shortest",
+		"":         "EOF",
+		"\x80":     "EOF",
+		"\x80\x00": "shortest",
+		"\xff\x00": "shortest",
 		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02": "64 bits",
 		"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x80": "64 bits",
 	} {

@@ -489,7 +489,9 @@ func FuzzParser(f *testing.F) {
 // repair gives every chunk in b whose header can be read a right check and CRC, so that a fuzzer gets past them.
 func repair(b []byte) []byte {
 	b = bytes.Clone(b)
-	k := 0
+	k := 0 // frames of the GOP so far
+	h := plainHeader()
+	p := newImplied(&h)
 	for rest := b; len(rest) > 2; {
 		n, size, err := parseVarint(rest[1:min(len(rest), 5)])
 		if err != nil || len(rest) < 2+size || n > uint64(len(rest)) {
@@ -500,10 +502,18 @@ func repair(b []byte) []byte {
 		if h.total() > len(rest) {
 			break
 		}
+		f := &fields{b: rest[h.size : h.size+h.len]}
 		if h.typ == chunkGOP {
 			k = 0
+			p.start(parseGOPHeader(f))
 		}
 		binary.LittleEndian.PutUint32(rest[h.size+h.len:], chunkSum(h.typ, k, rest[:h.size+h.len]))
+		for (h.typ == chunkGOP || h.typ == chunkFrames) && f.left() > 0 {
+			if p.parse(f); f.err != nil {
+				break
+			}
+			k++
+		}
 		rest = rest[h.total():]
 	}
 	return b
