@@ -17,11 +17,19 @@ type Info struct {
 	Frames, GOPs int64
 
 	// Scan alone fills these.
-	Records []FrameInfo
-	Damage  []error // each *CorruptError, ErrTruncated or ErrUnsupported met, in order
+	Records []FrameInfo // of the first 2^20 frames
+	Damage  []error     // each *CorruptError, ErrTruncated or ErrUnsupported met, in order; of the first 1000
 
-	qpI, qpP, threshold int // of the first GOP, −1 when there is none
+	payload             int64
+	first, last         int64 // times of the frames
+	qpI, qpP, threshold int   // of the first GOP, −1 when there is none
 }
+
+// A stream of nothing but tiny records must not cost many times its own size in memory.
+const (
+	maxRecords = 1 << 20
+	maxDamage  = 1000
+)
 
 // Setting returns the value of the first metadata entry with the given key.
 func (i *Info) Setting(key string) (string, bool) {
@@ -33,14 +41,8 @@ func (i *Info) Setting(key string) (string, bool) {
 	return "", false
 }
 
-// PayloadBytes sums the frames' payloads: the stream without its structure.
-func (i *Info) PayloadBytes() int64 {
-	sum := int64(0)
-	for k := range i.Records {
-		sum += int64(i.Records[k].PayloadBytes)
-	}
-	return sum
-}
+// PayloadBytes sums the frames' payloads: the stream without its structure. Scan alone counts it.
+func (i *Info) PayloadBytes() int64 { return i.payload }
 
 // Seconds returns how long the video lasts: as its footer says, else from the first frame's time to one nominal
 // duration behind the last's.
@@ -48,10 +50,33 @@ func (i *Info) Seconds() float64 {
 	ticks := int64(0)
 	if i.Footer != nil {
 		ticks = i.Footer.Duration
-	} else if n := len(i.Records); n > 0 {
-		ticks = i.Records[n-1].PTS - i.Records[0].PTS + nominalDuration(&i.Header.Format)
+	} else if i.Frames > 0 {
+		ticks = i.last - i.first + nominalDuration(&i.Header.Format)
 	}
 	return float64(ticks) * float64(i.Header.TimeBase.Num) / float64(i.Header.TimeBase.Den)
+}
+
+// add counts a frame.
+func (i *Info) add(frame FrameInfo) {
+	if i.Frames == 0 {
+		i.first = frame.PTS
+	}
+	i.last = frame.PTS
+	i.Frames++
+	if frame.Type == Intra {
+		i.GOPs++
+	}
+	i.payload += int64(frame.PayloadBytes)
+	if len(i.Records) < maxRecords {
+		i.Records = append(i.Records, frame)
+	}
+}
+
+// damage keeps an error.
+func (i *Info) damage(err error) {
+	if len(i.Damage) < maxDamage {
+		i.Damage = append(i.Damage, err)
+	}
 }
 
 // Peek reads a stream's header, the metadata before its first frame, and its footer: enough to tell whether a file is
@@ -82,18 +107,14 @@ func Scan(r io.ReaderAt, size int64) (*Info, error) {
 		var bad *CorruptError
 		switch {
 		case err == nil:
-			info.Records = append(info.Records, frame)
-			info.Frames++
-			if frame.Type == Intra {
-				info.GOPs++
-			}
+			info.add(frame)
 		case err == io.EOF:
 			info.Complete = len(info.Damage) == 0
 			return info, nil
 		case errors.As(err, &bad):
-			info.Damage = append(info.Damage, err)
+			info.damage(err)
 		case errors.Is(err, ErrTruncated), errors.Is(err, ErrUnsupported):
-			info.Damage = append(info.Damage, err)
+			info.damage(err)
 			return info, nil
 		default:
 			return info, err
