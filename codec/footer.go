@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 )
 
-// maxIndex bounds the GOPs that an encoder lists in the footer; of a longer stream it lists every second, fourth ….
+// maxIndex bounds the GOPs that a footer lists; of a longer stream an encoder lists every second, fourth ….
 const maxIndex = 1 << 16
 
 // footerTail is what stands at the end of a footer chunk: footer_len and the chunk's CRC.
@@ -50,7 +50,7 @@ func parseFooter(f *fields, chunk int64, total int, first int64) *Footer {
 		Duration: int64(f.varint("duration", 0, 2*maxPTS)),
 	}
 	const least = 3 // bytes an entry
-	n := f.varint("index_count", 0, uint64(max(f.left()-4, 0)/least))
+	n := f.varint("index_count", 0, min(maxIndex, uint64(max(f.left()-4, 0)/least)))
 	ft.GOPs = make([]GOPEntry, 0, n)
 	var g GOPEntry
 	for i := uint64(0); i < n && f.err == nil; i++ {
