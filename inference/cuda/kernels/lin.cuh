@@ -1,0 +1,205 @@
+// 1x1 convolutions with int8 weights on byte products.
+//
+// An int16 activation is two bytes, x = 256*hi + lo with hi signed and lo unsigned, so
+//
+//	Σ w*x = 256*Σ w*hi + Σ w*lo.
+//
+// Both sums are exact in int32 in any order: |w*hi| <= 128*128 and w*lo in -128*255..127*255, at most 8192 input
+// channels (inference refuses more), so |Σ w*hi| <= 2^27 and |Σ w*lo| < 2^28. The join below may leave int32 on the
+// way, but wraps; its end, bias + Σ w*x, is below 2^31 by the model's proof, so it is right modulo 2^32 and in range,
+// whatever range of x that proof uses.
+//
+// A block computes 128 positions by 64 output channels, each of its 8 warps 16 positions. Lane 4g+t holds positions g
+// and g+8 and channels 16t..16t+15 of them: the host orders the weights so that the columns 2t, 2t+1 of eight
+// neighbouring tiles, which are what lane 4g+t gets of a product, are these 16. In the same way the 32 input channels
+// of a step are ordered so that the bytes that lane 4g+t gives are those of channels 8t..8t+7, one read of 16 bytes.
+#pragma once
+#include "device.cuh"
+
+// stageSteps is how many steps of 32 input channels have their weights in shared memory at once, 2 KiB each.
+enum { stageSteps = 8, stepVectors = 128 };
+
+// activations reads 8 channels of a position, 0 past the last; whole says that in is a multiple of 8.
+DEVICE u32x4 activations(const i16 *x, i32 left, bool whole) {
+  u32x4 w = {0, 0, 0, 0};
+  if (whole) {
+    if (left > 0) w = *(const u32x4 *)x;
+    return w;
+  }
+  UNROLL for (int i = 0; i < 8; i++) {
+    if (i < left) w[i / 2] |= (u32)(unsigned short)x[i] << (i % 2 * 16);
+  }
+  return w;
+}
+
+struct Sums {
+  i32 hi[2][16], lo[2][16]; // by position (g, g+8) and channel
+};
+
+#if NVCODEC_SM < 75
+// step multiplies 32 input channels; weights are [8][4][16] words: four input channels, lane%4, channel.
+DEVICE void step(Sums &s, const u32x4 *weights, const i16 *x0, const i16 *x1, i32 left, bool whole, int lane) {
+  UNROLL for (int half = 0; half < 4; half++) {
+    u32x4 a[2] = {activations(x0 + 8 * half, left - 8 * half, whole), activations(x1 + 8 * half, left - 8 * half, whole)};
+    UNROLL for (int q = 0; q < 2; q++) {
+      u32 hi[2], lo[2];
+      UNROLL for (int r = 0; r < 2; r++) {
+        lo[r] = permute(a[r][2 * q], a[r][2 * q + 1], 0x6420);
+        hi[r] = permute(a[r][2 * q], a[r][2 * q + 1], 0x7531);
+      }
+      UNROLL for (int v = 0; v < 4; v++) {
+        u32x4 w = weights[(2 * half + q) * 16 + lane % 4 * 4 + v];
+        UNROLL for (int e = 0; e < 4; e++) {
+          UNROLL for (int r = 0; r < 2; r++) {
+            s.hi[r][4 * v + e] = dp4<true>(hi[r], w[e], s.hi[r][4 * v + e]);
+            s.lo[r][4 * v + e] = dp4<false>(lo[r], w[e], s.lo[r][4 * v + e]);
+          }
+        }
+      }
+    }
+  }
+}
+#else
+// step multiplies 32 input channels, of which a and b are this lane's 8 of both positions; weights are [4][32][4]
+// words: pair of tiles, lane, and of each tile the two registers of the fragment.
+DEVICE void step(Sums &s, const u32x4 *weights, u32x4 a, u32x4 b, int lane) {
+  u32 lo[4] = {permute(a[0], a[1], 0x6420), permute(b[0], b[1], 0x6420), permute(a[2], a[3], 0x6420), permute(b[2], b[3], 0x6420)};
+  u32 hi[4] = {permute(a[0], a[1], 0x7531), permute(b[0], b[1], 0x7531), permute(a[2], a[3], 0x7531), permute(b[2], b[3], 0x7531)};
+  UNROLL for (int pair = 0; pair < 4; pair++) {
+    u32x4 w = weights[pair * 32 + lane];
+    UNROLL for (int k = 0; k < 2; k++) {
+      int c = 4 * pair + 2 * k;
+      mma<true>(s.hi[0][c], s.hi[0][c + 1], s.hi[1][c], s.hi[1][c + 1], hi, w[2 * k], w[2 * k + 1]);
+      mma<false>(s.lo[0][c], s.lo[0][c + 1], s.lo[1][c], s.lo[1][c + 1], lo, w[2 * k], w[2 * k + 1]);
+    }
+  }
+}
+#endif
+
+// requantise joins the sums of one position and channel i of the block and returns sat16(rnd(acc*mul, shift)).
+DEVICE i16 requantise(i32 hi, i32 lo, i32 bias, i32 mul, i32 shift) {
+  i32 acc = (i32)(((u32)hi << 8) + (u32)lo + (u32)bias);
+  return sat16(rnd((i64)acc * mul, shift));
+}
+
+// products computes a block's sums over all input channels.
+DEVICE void products(Sums &s, const i16 *src, const u8 *packed, i32 block, i32 row0, i32 row1, i32 n, i32 in) {
+  SHARED u32x4 stage[stageSteps * stepVectors];
+  int thread = threadIndex(), lane = thread % 32;
+  UNROLL for (int r = 0; r < 2; r++) {
+    UNROLL for (int c = 0; c < 16; c++) s.hi[r][c] = s.lo[r][c] = 0;
+  }
+  // Positions past the end read the last one's values; nothing is stored for them.
+  const i16 *x0 = src + (i64)(row0 < n ? row0 : n - 1) * in;
+  const i16 *x1 = src + (i64)(row1 < n ? row1 : n - 1) * in;
+  bool whole = in % 8 == 0;
+  i32 steps = (in + 31) / 32;
+  const u32x4 *weights = (const u32x4 *)packed + (i64)block * steps * stepVectors;
+#if NVCODEC_SM >= 75
+  i32 at = lane % 4 * 8;
+  u32x4 a = activations(x0 + at, in - at, whole), b = activations(x1 + at, in - at, whole);
+#endif
+  for (i32 first = 0; first < steps; first += stageSteps) {
+    i32 here = steps - first < stageSteps ? steps - first : stageSteps;
+    barrier(); // the stage before has been read
+    for (i32 i = thread; i < here * stepVectors; i += 256) stage[i] = weights[first * stepVectors + i];
+    barrier();
+    for (i32 k = 0; k < here; k++) {
+      const u32x4 *w = stage + k * stepVectors;
+#if NVCODEC_SM < 75
+      i32 from = (first + k) * 32;
+      step(s, w, x0 + from, x1 + from, in - from, whole, lane);
+#else
+      // The next step's activations are on their way while this one multiplies; past the end there are none.
+      at += 32;
+      u32x4 nextA = activations(x0 + at, in - at, whole), nextB = activations(x1 + at, in - at, whole);
+      step(s, w, a, b, lane);
+      a = nextA;
+      b = nextB;
+#endif
+    }
+  }
+}
+
+// lin is dst [n][out] = sat16(rnd(acc*mul, shift)), with res [n][out] or null added behind another sat16. bias and mul
+// are in the order of the weights, whole blocks of 64. dst may be res: a thread reads what it then writes.
+KERNEL void lin(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, const i32 *bias, const i32 *mul, i64 n_, i64 in_, i64 out_, i64 shift_) {
+  i32 n = (i32)n_, in = (i32)in_, out = (i32)out_, shift = (i32)shift_;
+  i32 blocks = (out + 63) / 64, block = blockIndex() % blocks;
+  int thread = threadIndex(), lane = thread % 32;
+  i32 row0 = blockIndex() / blocks * 128 + thread / 32 * 16 + lane / 4;
+  Sums s;
+  products(s, src, packed, block, row0, row0 + 8, n, in);
+  UNROLL for (int r = 0; r < 2; r++) {
+    i32 row = row0 + 8 * r;
+    UNROLL for (int h = 0; h < 2; h++) {
+      i32 c = block * 64 + lane % 4 * 16 + 8 * h;
+      if (row < n && c < out) {
+        i64 at = (i64)row * out + c;
+        Run<8> y;
+        UNROLL for (int i = 0; i < 8; i++) y.x[i] = requantise(s.hi[r][8 * h + i], s.lo[r][8 * h + i], bias[c + i], mul[c + i], shift);
+        if (out % 8 == 0) {
+          if (res) {
+            Run<8> x = load<8>(res + at);
+            UNROLL for (int i = 0; i < 8; i++) y.x[i] = sat16((i64)x.x[i] + y.x[i]);
+          }
+          store<8>(dst + at, y);
+        } else {
+          UNROLL for (int i = 0; i < 8; i++) {
+            if (c + i < out) dst[at + i] = res ? sat16((i64)res[at + i] + y.x[i]) : y.x[i];
+          }
+        }
+      }
+    }
+  }
+}
+
+// lin_actsum4 is lin to 4*out channels and the gated sum over them: dst [n][out] = sat16(Σ_k act(y[k*out + c])). The
+// host orders the weights so that a block holds channels 16b..16b+15 of all four quarters: lane t's 16 are the four
+// quarters of channels 4t..4t+3.
+KERNEL void lin_actsum4(i16 *dst, const i16 *src, const u8 *packed, const i32 *bias, const i32 *mul, i64 n_, i64 in_, i64 out_, i64 shift_, i64 f_) {
+  i32 n = (i32)n_, in = (i32)in_, out = (i32)out_, shift = (i32)shift_, f = (i32)f_;
+  i32 blocks = (out + 15) / 16, block = blockIndex() % blocks;
+  int thread = threadIndex(), lane = thread % 32;
+  i32 row0 = blockIndex() / blocks * 128 + thread / 32 * 16 + lane / 4;
+  Sums s;
+  products(s, src, packed, block, row0, row0 + 8, n, in);
+  i32 at = block * 64 + lane % 4 * 16, c = block * 16 + lane % 4 * 4;
+  UNROLL for (int r = 0; r < 2; r++) {
+    i32 row = row0 + 8 * r;
+    if (row < n && c < out) {
+      i16 y[4];
+      UNROLL for (int i = 0; i < 4; i++) {
+        i32 sum = 0;
+        UNROLL for (int k = 0; k < 4; k++) {
+          int j = 4 * k + i;
+          sum += act(requantise(s.hi[r][j], s.lo[r][j], bias[at + j], mul[at + j], shift), f);
+        }
+        y[i] = sat16(sum);
+      }
+      i16 *to = dst + (i64)row * out + c;
+      if (out % 4 == 0) {
+        u32x2 w = {(unsigned short)y[0] | (u32)(unsigned short)y[1] << 16, (unsigned short)y[2] | (u32)(unsigned short)y[3] << 16};
+        *(u32x2 *)to = w;
+      } else {
+        UNROLL for (int i = 0; i < 4; i++) {
+          if (c + i < out) to[i] = y[i];
+        }
+      }
+    }
+  }
+}
+
+// lin16 has int16 weights [out][in] as they stand in the model file, and sums in int64: the imported networks' way to
+// hold what int8 cannot.
+KERNEL void lin16(i16 *dst, const i16 *src, const i16 *res, const i16 *w, const i32 *bias, const i32 *mul, i64 n, i64 in_, i64 out_, i64 shift) {
+  u32 at = unit();
+  i32 in = (i32)in_, out = (i32)out_;
+  if (at >= n * out) return;
+  u32 row = at / out, o = at % out;
+  const i16 *x = src + (i64)row * in, *wo = w + (i64)o * in;
+  i64 acc = bias[o];
+  for (i32 i = 0; i < in; i++) acc += (i32)wo[i] * (i32)x[i];
+  i16 y = sat16(rnd(acc * mul[o], (i32)shift));
+  dst[at] = res ? sat16((i64)res[at] + y) : y;
+}
