@@ -43,14 +43,6 @@ func (s *planarSource) start(ctx context.Context, o OpenOptions) error {
 	s.format.Colour.ChromaLoc = s.lay.location(s.format.Colour.ChromaLoc)
 	s.notes = append(s.notes, s.lay.notes()...)
 	s.strict = o.Strict
-	s.frame = yuv.Frame{Planes: *yuv.New(s.lay.w, s.lay.h), Duration: 1}
-	s.raw = make([]byte, s.lay.size())
-	if s.lay.plain() {
-		// the planes are raw's parts, so that one read fills them
-		cw, ch := s.lay.chroma()
-		n, c := s.lay.w*s.lay.h, cw*ch
-		s.frame.Planes = yuv.Planes{W: s.lay.w, H: s.lay.h, Y: s.raw[:n:n], U: s.raw[n : n+c : n+c], V: s.raw[n+c:], StrideY: s.lay.w, StrideC: cw}
-	}
 	s.frames = -1
 	if s.regular = isRegular(s.in); s.regular {
 		if st, err := s.in.(*os.File).Stat(); err == nil {
@@ -58,7 +50,10 @@ func (s *planarSource) start(ctx context.Context, o OpenOptions) error {
 			if s.y4m {
 				per += int64(len("FRAME\n")) // parameters on the line are rare; then the count is a little high
 			}
-			s.frames = max(0, st.Size()-s.offset) / per
+			left := max(0, st.Size()-s.offset)
+			if s.frames = left / per; s.frames == 0 && left > 0 {
+				return fmt.Errorf("%s: %d bytes of pictures, one of %dx%d has %d", s.name, left, s.lay.w, s.lay.h, s.lay.size())
+			}
 		}
 	}
 	skip := framesBefore(o.Seek, s.format.FrameRate)
@@ -117,6 +112,20 @@ func (s *planarSource) Next(ctx context.Context) (*yuv.Frame, error) {
 	return &s.frame, nil
 }
 
+// allocate makes the buffers, when there is a picture to read: a header alone costs nothing, whatever it says.
+func (s *planarSource) allocate() {
+	s.raw = make([]byte, s.lay.size())
+	s.frame.Duration = 1
+	if !s.lay.plain() {
+		s.frame.Planes = *yuv.New(s.lay.w, s.lay.h)
+		return
+	}
+	// the planes are raw's parts, so that one read fills them
+	cw, ch := s.lay.chroma()
+	n, c := s.lay.w*s.lay.h, cw*ch
+	s.frame.Planes = yuv.Planes{W: s.lay.w, H: s.lay.h, Y: s.raw[:n:n], U: s.raw[n : n+c : n+c], V: s.raw[n+c:], StrideY: s.lay.w, StrideC: cw}
+}
+
 // read fills raw. A file that ends inside a picture ends before it, with a note.
 func (s *planarSource) read(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -134,7 +143,15 @@ func (s *planarSource) read(ctx context.Context) error {
 				return err
 			}
 		}
+		if s.raw == nil {
+			if _, err := s.r.Peek(1); err == nil {
+				s.allocate()
+			}
+		}
 		n, err := io.ReadFull(s.r, s.raw)
+		if s.raw == nil {
+			err = io.EOF
+		}
 		s.offset += int64(n)
 		if err == io.EOF && s.y4m {
 			err = io.ErrUnexpectedEOF // the line was there

@@ -23,8 +23,9 @@ type WriterOptions struct {
 	Container string // libav's name: mp4, matroska, mov
 	Encoder   string // libav's name
 	Options   map[string]string
-	Format    yuv.Format // Rotation goes into the container; see StoresRotation
-	Full      bool       // prefer the encoder's yuvj420p (motion JPEG has no other way to say full range)
+	Format    yuv.Format  // Rotation goes into the container; see StoresRotation
+	Pixels    PixelFormat // other than YUV420P: what Write takes (for tests of inputs)
+	Full      bool        // prefer the encoder's yuvj420p (motion JPEG has no other way to say full range)
 	Threads   int
 }
 
@@ -74,8 +75,12 @@ func (w *Writer) open() error {
 		return fmt.Errorf("this FFmpeg has no encoder %q", w.o.Encoder)
 	}
 	formats, _ := EncoderFormats(w.o.Encoder)
-	w.format = YUV420P
-	if jpeg := slices.Contains(formats, YUVJ420P); len(formats) > 0 && jpeg && (w.o.Full || !slices.Contains(formats, YUV420P)) {
+	w.format = w.o.Pixels
+	if w.format != YUV420P {
+		if len(formats) > 0 && !slices.Contains(formats, w.format) {
+			return fmt.Errorf("encoder %s does not take this pixel format", w.o.Encoder)
+		}
+	} else if jpeg := slices.Contains(formats, YUVJ420P); len(formats) > 0 && jpeg && (w.o.Full || !slices.Contains(formats, YUV420P)) {
 		w.format = YUVJ420P
 	} else if len(formats) > 0 && !slices.Contains(formats, YUV420P) {
 		return fmt.Errorf("encoder %s takes no 8-bit 4:2:0 pictures", w.o.Encoder)
