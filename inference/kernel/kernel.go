@@ -41,8 +41,8 @@ type Set struct {
 	SAD16 func(a []byte, strideA int, b []byte, strideB int) int32
 }
 
-// LinFunc applies a prepared Lin, and may be called by several threads at once, as a DWActFunc may: to n = len(src)/In positions. res is nil or a residual [n][Out] that is added:
-// dst = sat16(res + sat16(requantised)); dst may be res itself.
+// LinFunc applies a prepared Lin to n = len(src)/In positions. res is nil or a residual [n][Out] that is added:
+// dst = sat16(res + sat16(requantised)); dst may be res itself. Several threads may call it at once, as a DWActFunc.
 type LinFunc func(dst, src, res []int16)
 
 // DWActFunc writes output rows [y0,y1) of an h x w x C tensor; src is the whole tensor, dst too.
