@@ -405,13 +405,14 @@ func rangeOf(p *Picture, info av.PixelInfo) uint8 {
 	return p.Colour.Range
 }
 
-// scaledSize makes the smaller side n and the other follow, both even and at least 2.
+// scaledSize makes the smaller side n, rounded up to even, and the other the nearest even number to what keeps the aspect.
 func scaledSize(w, h, n int) (int, int) {
-	even := func(v int) int { return max(2, (v+1)/2*2) }
+	n = (n + 1) / 2 * 2
+	other := func(long, short int) int { return max(2, (long*n+short)/(2*short)*2) }
 	if w <= h {
-		return even(n), even((2*h*n + w) / (2 * w))
+		return n, other(h, w)
 	}
-	return even((2*w*n + h) / (2 * h)), even(n)
+	return other(w, h), n
 }
 
 // filters is the chain for pictures like p.

@@ -51,6 +51,7 @@ type PacketDecoder struct {
 	sight bool  // the demuxer has sought, so the first picture must lie at or before seek
 
 	decoded int64 // pictures, with those before seek
+	zero    int64 // position that seek counts from: the first picture's, or the stated start after a jump
 	given   int64
 	base    int64 // position of the first picture given
 	damaged int64
@@ -178,7 +179,10 @@ func (d *PacketDecoder) describe(p *Picture) (ok bool, err error) {
 			return false, err
 		}
 	}
-	if at < d.seek {
+	if d.decoded == 1 && !d.sight {
+		d.zero = at
+	}
+	if at-d.zero < d.seek {
 		return false, nil
 	}
 	if d.given == 0 {

@@ -45,12 +45,11 @@ type Demuxer struct {
 	free []*Packet
 
 	sought    bool
-	packets   int64         // of the video so far
-	reach     time.Duration // the latest end of a packet of any stream
+	missing   int64 // bytes that the file's structure says and the file has not
+	packets   int64 // of the video so far
 	corrupt   int64
 	err       error
-	timeSeen  bool
-	damageErr error
+	damageErr error // why reading ended early
 }
 
 // DemuxOptions adjust OpenDemuxer.
@@ -91,6 +90,14 @@ func (d *Demuxer) open(ctx context.Context) error {
 		if d.feed, url, err = newFeeder(ctx, d.path); err != nil {
 			return err
 		}
+	}
+	if st.Mode().IsRegular() {
+		f, err := os.Open(d.path)
+		if err != nil {
+			return err
+		}
+		d.missing = statedSize(f, st.Size()) - st.Size()
+		f.Close()
 	}
 	if d.in, err = av.OpenInput(ctx, url); err != nil && av.IsDamage(err) {
 		err = fmt.Errorf("cannot be read as video: %w", err)
@@ -142,7 +149,7 @@ func (d *Demuxer) choose() error {
 			return err
 		}
 	}
-	if v := streams[d.video]; v.Alpha {
+	if v := streams[d.video]; v.Alpha && (v.Codec == "vp8" || v.Codec == "vp9") { // other codecs have it in their pictures
 		return d.notes.add(Note{"alpha", fmt.Sprintf("alpha of the video (%s) left out", v.Codec), true})
 	}
 	return nil
@@ -157,10 +164,15 @@ func (d *Demuxer) Video() StreamInfo { return d.in.Streams()[d.video] }
 // Conversions are the notes so far of this and all later stages.
 func (d *Demuxer) Conversions() []Note { return d.notes.all() }
 
-// Seek goes to the last key frame at or before t from the video's start. Some files cannot be sought; then Next goes on
-// where it was.
+// Seek goes to the last key frame at or before t from the video's start, in containers that store the times at which pictures
+// are shown. In others it is an error, and Next goes on where it was.
 func (d *Demuxer) Seek(ctx context.Context, t time.Duration) error {
 	v := d.Video()
+	switch name, _, _ := strings.Cut(d.in.FormatName(), ","); name {
+	case "mov", "matroska", "mpegts", "flv":
+	default:
+		return fmt.Errorf("%s: %s files cannot be sought", d.path, name)
+	}
 	if v.Start == av.NoPTS {
 		return fmt.Errorf("%s: the video's start is not known", d.path)
 	}
@@ -197,7 +209,6 @@ func (d *Demuxer) Next(ctx context.Context) (*Packet, error) {
 			d.Release(p)
 			return nil, d.err
 		}
-		d.measure(p)
 		if p.Stream() != d.video {
 			p.Unref()
 			continue
@@ -212,22 +223,6 @@ func (d *Demuxer) Next(ctx context.Context) (*Packet, error) {
 		}
 		return p, nil
 	}
-}
-
-// measure notes how far in time the packets reach.
-func (d *Demuxer) measure(p *Packet) {
-	t := p.PTS()
-	if t == av.NoPTS {
-		if t = p.DTS(); t == av.NoPTS {
-			return
-		}
-	}
-	s := d.in.Streams()
-	if p.Stream() >= len(s) {
-		return
-	}
-	d.timeSeen = true
-	d.reach = max(d.reach, duration(t+p.Duration(), s[p.Stream()].TimeBase))
 }
 
 // end looks for signs that the file should have been longer. libav itself ends such files like whole ones.
@@ -249,11 +244,8 @@ func (d *Demuxer) end() error {
 	if cause == "" && !d.sought && strings.HasPrefix(d.in.FormatName(), "mov") && d.packets < v.Frames {
 		cause = fmt.Sprintf("%d of %d packets", d.packets, v.Frames)
 	}
-	if stated, ok := d.in.Duration(); ok && cause == "" && d.timeSeen {
-		stated += d.in.Start()
-		if missing := stated - d.reach; missing > max(500*time.Millisecond, stated/50) {
-			cause = fmt.Sprintf("it ends at %.2f s of %.2f s", d.reach.Seconds(), stated.Seconds())
-		}
+	if cause == "" && d.missing > 0 {
+		cause = plural(d.missing, "byte") + " are missing at the end"
 	}
 	if cause == "" {
 		return nil

@@ -168,3 +168,9 @@ func cbool(b bool) C.int {
 	}
 	return 0
 }
+
+// FindPixelFormat looks a format up by libav's name.
+func FindPixelFormat(name string) (PixelFormat, bool) {
+	p := astiav.FindPixelFormatByName(name)
+	return PixelFormat(p), p >= 0
+}
