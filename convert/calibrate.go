@@ -14,8 +14,9 @@ var Shift = [8]int{0, 8, 0, 12, 0, 8, 0, 12}
 
 // A Clip is a few pictures in order, all of one size.
 type Clip struct {
-	Name   string
-	Frames []*yuv.Planes
+	Name    string
+	Frames  []*yuv.Planes
+	Extreme bool // reaches about as far as any video: calibration leaves no headroom above it
 }
 
 // A Search finds the motion vectors of cur from ref, pictures at padded size; before is the field of the frame before.
@@ -50,14 +51,18 @@ func (c *Clip) sequence(qp, resetEvery int, search Search, f func(k int, fr *Fra
 // (element i: 2^(i-127) ≤ |x| < 2^(i-126)).
 type Seen struct {
 	Max       float64
+	need      float64 // the same with headroom
 	exponents [256]int64
 }
 
-func (s *Seen) add(data []float32) {
+func (s *Seen) add(data []float32, headroom float64) {
+	top := float32(0)
 	for _, x := range data {
-		s.Max = max(s.Max, math.Abs(float64(x)))
+		top = max(top, x, -x)
 		s.exponents[math.Float32bits(x)>>23&255]++
 	}
+	s.Max = max(s.Max, float64(top))
+	s.need = max(s.need, float64(top)*headroom)
 }
 
 // Saturated counts the elements that F fractional bits cannot hold, |x| ≥ 2^(15-F), and all of them.
@@ -75,6 +80,7 @@ func (s *Seen) Saturated(f int) (n, of int64) {
 // to. All vectors are zero: predictions are worse than an encoder's, and ranges larger for it.
 func (t *Twin) calibrate(ctx context.Context, clips []Clip, qps []int) (map[string]*Seen, error) {
 	all := map[string]*Seen{}
+	room := headroom
 	seen := func(n *inference.Node, v *Value[float32]) {
 		if n.Kind != inference.Feature {
 			return
@@ -82,10 +88,13 @@ func (t *Twin) calibrate(ctx context.Context, clips []Clip, qps []int) (map[stri
 		if all[n.Out] == nil {
 			all[n.Out] = &Seen{}
 		}
-		all[n.Out].add(v.Data)
+		all[n.Out].add(v.Data, room)
 	}
 	still := func(cur, _ *yuv.Planes, _ []int16, _ int) []int16 { return make([]int16, cur.W/16*(cur.H/16)*2) }
 	for i := range clips {
+		if room = headroom; clips[i].Extreme {
+			room = 1
+		}
 		for _, qp := range qps {
 			var s State[float32]
 			err := clips[i].sequence(qp, 0, still, func(_ int, f *Frame) error {
@@ -103,13 +112,13 @@ func (t *Twin) calibrate(ctx context.Context, clips []Clip, qps []int) (map[stri
 	return all, nil
 }
 
-// Ranges holds the largest |x| of every group of values.
+// Ranges holds what every group of values must have room for.
 type Ranges map[string]float64
 
 func ranges(net *Network, seen map[string]*Seen) Ranges {
 	r := Ranges{}
 	for value, s := range seen {
-		r[net.Group[value]] = max(r[net.Group[value]], s.Max)
+		r[net.Group[value]] = max(r[net.Group[value]], s.need)
 	}
 	return r
 }
@@ -125,7 +134,7 @@ const (
 // groups stay below 2 times the shipped frames' range and the worst reaches 4, in layers whose F is held down by topF.
 const headroom = 2.5
 
-// fractions chooses the largest F of each group at which headroom times its range fits int16; stated ones stay.
+// fractions chooses the largest F of each group at which its range fits int16; stated ones stay.
 func (r Ranges) fractions(net *Network, stated Fractions) Fractions {
 	f := Fractions{}
 	for _, g := range net.Groups() {
@@ -137,7 +146,7 @@ func (r Ranges) fractions(net *Network, stated Fractions) Fractions {
 		if g == "i.mean" || g == "p.mean" {
 			v = stepF // q and v join the mean at its F, and gain nothing above their own
 		}
-		for v > minF && r[g]*headroom > math.Ldexp(32767, -v) {
+		for v > minF && r[g] > math.Ldexp(32767, -v) {
 			v--
 		}
 		f[g] = v

@@ -16,7 +16,7 @@ type Options struct {
 	Name  string            // in the model's metadata: "nvc1-base"
 	Clips []Clip            // to calibrate on; nil: ShippedClips
 	QPs   []int             // to calibrate at; nil: 0, 21, 42, 63
-	Meta  map[string]string // licence, provenance, command, threshold …
+	Meta  map[string]string // the model's metadata, above what meta makes by itself
 }
 
 // A Layer's report: what calibration saw of its output, and what is proved for every input.
@@ -64,7 +64,7 @@ func Run(ctx context.Context, c *Checkpoint, o Options) (*Result, error) {
 		return nil, err
 	}
 	r := &Result{Fractions: ranges(twin.Network, seen).fractions(twin.Network, p.Fractions)}
-	if r.Model, err = p.Build(o.Name, r.Fractions, meta(o.Meta)); err != nil {
+	if r.Model, err = p.Build(o.Name, r.Fractions, meta(c, o)); err != nil {
 		return nil, err
 	}
 	if r.File, err = inference.Marshal(r.Model); err != nil {
@@ -78,11 +78,27 @@ func Run(ctx context.Context, c *Checkpoint, o Options) (*Result, error) {
 	return r, nil
 }
 
-// meta adds the metadata that a model must have.
-func meta(m map[string]string) map[string]string {
-	all := map[string]string{"threshold": "0"}
-	maps.Copy(all, m)
-	return all
+// threshold is the default below which a symbol's scale index keeps it from being coded (DESIGN §1.8). On carphone at
+// QP 0 to 63, 2 saves 1.8 % of the bits for 0.04 dB, which is worth about 1.2 %, and leaves out 46 to 93 % of all
+// symbols; 4 saves 2.7 % for 0.13 dB, a loss.
+const threshold = "2"
+
+// meta makes the model's metadata: the checkpoint's licence and provenance, the command that converts it so, and the
+// default threshold.
+func meta(c *Checkpoint, o Options) map[string]string {
+	m := map[string]string{
+		"threshold":  threshold,
+		"licence":    "not stated",
+		"provenance": "not stated",
+		"command":    fmt.Sprintf("nvcodec convert %s.safetensors %[1]s.nvm", o.Name),
+	}
+	for _, key := range []string{"licence", "provenance"} {
+		if v := c.Meta[key]; v != "" {
+			m[key] = v
+		}
+	}
+	maps.Copy(m, o.Meta)
+	return m
 }
 
 func (r *Result) report(p *Params, proof *inference.Proof, seen map[string]*Seen) {
