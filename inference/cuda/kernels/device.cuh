@@ -35,7 +35,6 @@ DEVICE u32 permute(u32 a, u32 b, u32 selector) {
   return d;
 }
 
-#if NVCODEC_SM < 75
 // dp4 adds the four products of signed bytes of w with the bytes of x, which are signed or not.
 template <bool Signed>
 DEVICE i32 dp4(u32 x, u32 w, i32 c) {
@@ -46,41 +45,26 @@ DEVICE i32 dp4(u32 x, u32 w, i32 c) {
     asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(x), "r"(w), "r"(c));
   return d;
 }
-#elif NVCODEC_SM < 80
-// mma is the product of a 16x32 and a 32x8 tile of bytes, a warp's: the fragments are those of m16n8k32, which four
-// m8n8k16 share register by register: a0 and a1 hold rows 0-7 and 8-15 of the first half of k, a2 and a3 of the second.
-#define MMA(types, c0, c1, a, b)                                                            \
-  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32." types ".s32 {%0,%1},{%2},{%3},{%0,%1};" \
-      : "+r"(c0), "+r"(c1) : "r"(a), "r"(b))
+
+// The products of a warp: C += A*B with A bytes that are signed or not, B signed bytes. They are volatile so that no
+// compiler moves them to where only some lanes come.
 template <bool Signed>
-DEVICE void mma(i32 &c0, i32 &c1, i32 &c2, i32 &c3, const u32 *a, u32 b0, u32 b1) {
-  if (Signed) {
-    MMA("s8.s8", c0, c1, a[0], b0);
-    MMA("s8.s8", c2, c3, a[1], b0);
-    MMA("s8.s8", c0, c1, a[2], b1);
-    MMA("s8.s8", c2, c3, a[3], b1);
-  } else {
-    MMA("u8.s8", c0, c1, a[0], b0);
-    MMA("u8.s8", c2, c3, a[1], b0);
-    MMA("u8.s8", c0, c1, a[2], b1);
-    MMA("u8.s8", c2, c3, a[3], b1);
-  }
-}
-#undef MMA
-#else
-#define MMA(types)                                                                                              \
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." types ".s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};" \
-      : "+r"(c0), "+r"(c1), "+r"(c2), "+r"(c3) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
-// mma is the product of a 16x32 and a 32x8 tile of bytes, a warp's, added to c; A is signed or not, B signed.
-template <bool Signed>
-DEVICE void mma(i32 &c0, i32 &c1, i32 &c2, i32 &c3, const u32 *a, u32 b0, u32 b1) {
+DEVICE void mma8816(i32 &c0, i32 &c1, u32 a, u32 b) {
   if (Signed)
-    MMA("s8.s8");
+    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1},{%2},{%3},{%0,%1};" : "+r"(c0), "+r"(c1) : "r"(a), "r"(b));
   else
-    MMA("u8.s8");
+    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0,%1},{%2},{%3},{%0,%1};" : "+r"(c0), "+r"(c1) : "r"(a), "r"(b));
 }
-#undef MMA
-#endif
+
+template <bool Signed>
+DEVICE void mma16832(i32 &c0, i32 &c1, i32 &c2, i32 &c3, const u32 *a, u32 b0, u32 b1) {
+  if (Signed)
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+r"(c0), "+r"(c1), "+r"(c2), "+r"(c3) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+r"(c0), "+r"(c1), "+r"(c2), "+r"(c3) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
 #endif
 
 // The arithmetic of docs/MODEL.md.

@@ -60,6 +60,20 @@ DEVICE void step(Sums &s, const u32x4 *weights, const i16 *x0, const i16 *x1, i3
   }
 }
 #else
+// mma is the product of a 16x32 and a 32x8 tile. Four m8n8k16 share the fragments of m16n8k32 register by register: a0
+// and a1 hold rows 0-7 and 8-15 of the first half of k, a2 and a3 of the second, b0 and b1 the halves of k.
+template <bool Signed>
+DEVICE void mma(i32 *c0, i32 *c1, const u32 *a, u32 b0, u32 b1) {
+#if NVCODEC_SM < 80
+  mma8816<Signed>(c0[0], c0[1], a[0], b0);
+  mma8816<Signed>(c1[0], c1[1], a[1], b0);
+  mma8816<Signed>(c0[0], c0[1], a[2], b1);
+  mma8816<Signed>(c1[0], c1[1], a[3], b1);
+#else
+  mma16832<Signed>(c0[0], c0[1], c1[0], c1[1], a, b0, b1);
+#endif
+}
+
 // step multiplies 32 input channels, of which a and b are this lane's 8 of both positions; weights are [4][32][4]
 // words: pair of tiles, lane, and of each tile the two registers of the fragment.
 DEVICE void step(Sums &s, const u32x4 *weights, u32x4 a, u32x4 b, int lane) {
@@ -69,14 +83,17 @@ DEVICE void step(Sums &s, const u32x4 *weights, u32x4 a, u32x4 b, int lane) {
     u32x4 w = weights[pair * 32 + lane];
     UNROLL for (int k = 0; k < 2; k++) {
       int c = 4 * pair + 2 * k;
-      mma<true>(s.hi[0][c], s.hi[0][c + 1], s.hi[1][c], s.hi[1][c + 1], hi, w[2 * k], w[2 * k + 1]);
-      mma<false>(s.lo[0][c], s.lo[0][c + 1], s.lo[1][c], s.lo[1][c + 1], lo, w[2 * k], w[2 * k + 1]);
+      mma<true>(s.hi[0] + c, s.hi[1] + c, hi, w[2 * k], w[2 * k + 1]);
+      mma<false>(s.lo[0] + c, s.lo[1] + c, lo, w[2 * k], w[2 * k + 1]);
     }
   }
 }
 #endif
 
-// requantise joins the sums of one position and channel i of the block and returns sat16(rnd(acc*mul, shift)).
+// four reads four channels' bias or mul.
+DEVICE i32x4 four(const i32 *p) { return *(const i32x4 *)p; }
+
+// requantise joins the sums of one position and channel and returns sat16(rnd(acc*mul, shift)).
 DEVICE i16 requantise(i32 hi, i32 lo, i32 bias, i32 mul, i32 shift) {
   i32 acc = (i32)(((u32)hi << 8) + (u32)lo + (u32)bias);
   return sat16(rnd((i64)acc * mul, shift));
@@ -137,7 +154,13 @@ KERNEL void lin(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, cons
       if (row < n && c < out) {
         i64 at = (i64)row * out + c;
         Run<8> y;
-        UNROLL for (int i = 0; i < 8; i++) y.x[i] = requantise(s.hi[r][8 * h + i], s.lo[r][8 * h + i], bias[c + i], mul[c + i], shift);
+        UNROLL for (int q = 0; q < 2; q++) {
+          i32x4 b = four(bias + c + 4 * q), m = four(mul + c + 4 * q);
+          UNROLL for (int i = 0; i < 4; i++) {
+            int j = 8 * h + 4 * q + i;
+            y.x[4 * q + i] = requantise(s.hi[r][j], s.lo[r][j], b[i], m[i], shift);
+          }
+        }
         if (out % 8 == 0) {
           if (res) {
             Run<8> x = load<8>(res + at);
@@ -168,15 +191,16 @@ KERNEL void lin_actsum4(i16 *dst, const i16 *src, const u8 *packed, const i32 *b
   UNROLL for (int r = 0; r < 2; r++) {
     i32 row = row0 + 8 * r;
     if (row < n && c < out) {
-      i16 y[4];
-      UNROLL for (int i = 0; i < 4; i++) {
-        i32 sum = 0;
-        UNROLL for (int k = 0; k < 4; k++) {
+      i32 sum[4] = {0, 0, 0, 0};
+      UNROLL for (int k = 0; k < 4; k++) {
+        i32x4 b = four(bias + at + 4 * k), m = four(mul + at + 4 * k);
+        UNROLL for (int i = 0; i < 4; i++) {
           int j = 4 * k + i;
-          sum += act(requantise(s.hi[r][j], s.lo[r][j], bias[at + j], mul[at + j], shift), f);
+          sum[i] += act(requantise(s.hi[r][j], s.lo[r][j], b[i], m[i], shift), f);
         }
-        y[i] = sat16(sum);
       }
+      i16 y[4];
+      UNROLL for (int i = 0; i < 4; i++) y[i] = sat16(sum[i]);
       i16 *to = dst + (i64)row * out + c;
       if (out % 4 == 0) {
         u32x2 w = {(unsigned short)y[0] | (u32)(unsigned short)y[1] << 16, (unsigned short)y[2] | (u32)(unsigned short)y[3] << 16};

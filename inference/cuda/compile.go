@@ -1,0 +1,101 @@
+//go:build cuda
+
+package cuda
+
+// compile returns the calls that compute v in a frame of that parity: frames read state and picture number parity and
+// leave the other ones.
+func (s *session) compile(v *value, parity int) []call {
+	n := v.node
+	at := func(x *value) pointer { return s.address(x, parity) }
+	tensor := func(role string) pointer { return s.weights.pointer(n.Tensors[role]) }
+	w, h, positions := s.size.W, s.size.H, v.positions()
+	switch n.Op {
+	case "source", "reference", "vectors", "memory_in", "feature_in":
+		return nil
+	case "compensate":
+		return []call{callCompensate(at(v), at(v.in[0]), at(v.in[1]), w, h)}
+	case "pack":
+		return []call{callPack(at(v), at(v.in[0]), tensor("table"), w, h)}
+	case "picture":
+		var pred pointer
+		if len(v.in) == 2 {
+			pred = at(v.in[1])
+		}
+		return []call{callUnpack(at(v), at(v.in[0]), pred, w, h, v.in[0].node.F)}
+	case "lin":
+		if v.place == nowhere {
+			return nil
+		}
+		var res pointer
+		if len(v.in) == 2 {
+			res = at(v.in[1])
+		}
+		in := v.in[0].node.C
+		if s.weights.model.Tensors[n.Tensors["w"]].Type == "I16" {
+			return []call{callLin16(at(v), at(v.in[0]), res, tensor("w"), tensor("bias"), tensor("mul"), positions, in, n.C, n.Ints["shift"])}
+		}
+		key := layerKey(n, false)
+		return []call{callLin(at(v), at(v.in[0]), res, s.weights.pointer(key.w), s.weights.pointer(key.bias), s.weights.pointer(key.mul), positions, in, n.C, n.Ints["shift"])}
+	case "actsum4":
+		if !v.sum {
+			return []call{callActSum4(at(v), at(v.in[0]), positions, n.C, n.F)}
+		}
+		lin := v.in[0]
+		key := layerKey(lin.node, true)
+		return []call{callLinActSum4(at(v), at(lin.in[0]), s.weights.pointer(key.w), s.weights.pointer(key.bias), s.weights.pointer(key.mul),
+			positions, lin.in[0].node.C, n.C, lin.node.Ints["shift"], n.F)}
+	case "dwact":
+		return []call{callDWAct(at(v), at(v.in[0]), tensor("w"), tensor("bias"), tensor("mul"), v.h, v.w, n.C, v.in[0].node.F, n.Ints["shift"])}
+	case "scale":
+		return []call{callScale(at(v), at(v.in[0]), tensor("table"), s.frameParameters(), positions, n.C, n.Ints["shift"])}
+	case "requant":
+		return []call{callRequant(at(v), at(v.in[0]), positions, n.C, v.in[0].node.F-n.F)}
+	case "clamp":
+		return []call{callClamp(at(v), at(v.in[0]), positions, n.C, n.Ints["lo"], n.Ints["hi"])}
+	case "concat":
+		var all []call
+		to := 0
+		for _, x := range v.in {
+			all = append(all, callPlace(at(v), at(x), positions, x.node.C, n.C, to))
+			to += x.node.C
+		}
+		return all
+	case "s2d":
+		return []call{callS2D(at(v), at(v.in[0]), v.h, v.w, v.in[0].node.C, n.Ints["r"])}
+	case "d2s":
+		return []call{callD2S(at(v), at(v.in[0]), v.h, v.w, n.C, n.Ints["r"])}
+	case "move":
+		return []call{callMove(at(v), at(v.in[0]), at(v.in[1]), v.h, v.w, n.C)}
+	case "memory_out", "feature_out":
+		if x := v.in[0]; x.place == v.place && x.kept {
+			return nil // computed in place
+		}
+		return []call{callPlace(at(v), at(v.in[0]), positions, n.C, n.C, 0)}
+	case "code_z":
+		all := []call{callZTables(s.tables(v), tensor("table"), s.frameParameters(), positions, n.C)}
+		if s.encode {
+			all = append(all, callZSymbols(at(v), at(v.in[0]), v.count(), v.in[0].node.F))
+		}
+		return all
+	case "index":
+		return []call{callScaleIndex(at(v), at(v.in[0]), v.count(), v.in[0].node.F)}
+	case "code_y":
+		c, step := 2*n.C, n.Ints["step"]
+		all := []call{callYTables(s.tables(v), at(v.in[len(v.in)-1]), positions, v.w, c, step)}
+		if s.encode {
+			fy, fm := v.in[0].node.F, v.in[2].node.F
+			all = append(all, callYSymbols(at(v), s.tables(v), at(v.in[0]), at(v.in[1]), at(v.in[2]), tensor("rexp"), s.frameParameters(),
+				positions, v.w, c, step, 16+fy-fm, fm))
+		}
+		return all
+	case "latent":
+		var base pointer
+		if len(v.in) == 3 {
+			base = at(v.in[2])
+		}
+		return []call{callLatent(at(v), at(v.in[0]), at(v.in[1]), base, positions, v.w, n.C, n.Ints["step"], n.F)}
+	case "unstep":
+		return []call{callUnstep(at(v), at(v.in[0]), at(v.in[1]), tensor("exp"), v.count(), 16+v.in[0].node.F-n.F)}
+	}
+	panic("cuda: no code for operator " + n.Op) // inference knows the same operators, by test
+}

@@ -1,0 +1,184 @@
+//go:build cuda
+
+#include "block.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+// A block's threads as fibers. Each has a stack of its own and runs until it must wait; the scheduler goes round them
+// forwards or backwards, since a kernel must not depend on the order.
+
+enum { Threads = 256, Warps = Threads / 32, StackBytes = 64 << 10 };
+
+extern "C" {
+int nvcodec_emu_thread, nvcodec_emu_block;
+void nvcodec_emu_switch(void **save, void *load);
+}
+
+// Keeps what a call must preserve on the stack and changes stacks.
+__asm__(R"(
+.text
+.globl nvcodec_emu_switch
+.type nvcodec_emu_switch,@function
+nvcodec_emu_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+)");
+
+static void *scheduler, *stacks, *fibers[Threads];
+static bool done[Threads];
+static void (*body)(const uint64_t *);
+static const uint64_t *arguments;
+
+static void wait() { nvcodec_emu_switch(&fibers[nvcodec_emu_thread], scheduler); }
+
+static void enter() {
+  body(arguments);
+  done[nvcodec_emu_thread] = true;
+  wait();
+  abort(); // a fiber that is done is not run again
+}
+
+static int arrived, generation, live;
+
+extern "C" void nvcodec_emu_barrier(void) {
+  int mine = generation;
+  if (++arrived == live) {
+    arrived = 0;
+    generation++;
+    return;
+  }
+  while (generation == mine) wait();
+}
+
+struct Warp {
+  int arrived, generation, kind;
+  int32_t c[32][4];
+  uint32_t a[32][4], b[32][2];
+};
+static Warp warps[Warps];
+
+static int32_t byte(uint32_t word, int i, bool is_signed) {
+  return is_signed ? (int8_t)(word >> (8 * i)) : (uint8_t)(word >> (8 * i));
+}
+
+// m8n8k16: lane 4g+t holds A[g][4t+i], B[4t+i][g], C[g][2t+i].
+static void product8816(Warp &w, bool is_signed) {
+  int32_t A[8][16], B[16][8];
+  for (int lane = 0; lane < 32; lane++) {
+    int g = lane >> 2, t = lane & 3;
+    for (int i = 0; i < 4; i++) {
+      A[g][4 * t + i] = byte(w.a[lane][0], i, is_signed);
+      B[4 * t + i][g] = byte(w.b[lane][0], i, true);
+    }
+  }
+  for (int lane = 0; lane < 32; lane++) {
+    for (int i = 0; i < 2; i++) {
+      int row = lane >> 2, col = (lane & 3) * 2 + i;
+      for (int k = 0; k < 16; k++) w.c[lane][i] += A[row][k] * B[k][col];
+    }
+  }
+}
+
+// m16n8k32, by the manual: of A's byte i, row = g for i in 0..3 and 8..11, else g+8; column = 4t + i%4, plus 16 from
+// i = 8 on. Of B's byte i, row = 4t + i%4, plus 16 from i = 4 on; column g. Of C's i, row = g for i < 2, else g+8;
+// column 2t + i%2.
+static void product16832(Warp &w, bool is_signed) {
+  int32_t A[16][32], B[32][8];
+  for (int lane = 0; lane < 32; lane++) {
+    int g = lane >> 2, t = lane & 3;
+    for (int i = 0; i < 16; i++) {
+      bool top = i < 4 || (i >= 8 && i < 12);
+      A[top ? g : g + 8][4 * t + i % 4 + (i >= 8 ? 16 : 0)] = byte(w.a[lane][i / 4], i % 4, is_signed);
+    }
+    for (int i = 0; i < 8; i++) B[4 * t + i % 4 + (i >= 4 ? 16 : 0)][g] = byte(w.b[lane][i / 4], i % 4, true);
+  }
+  for (int lane = 0; lane < 32; lane++) {
+    for (int i = 0; i < 4; i++) {
+      int row = (lane >> 2) + (i < 2 ? 0 : 8), col = (lane & 3) * 2 + i % 2;
+      for (int k = 0; k < 32; k++) w.c[lane][i] += A[row][k] * B[k][col];
+    }
+  }
+}
+
+static void product(int32_t *c, int nc, const uint32_t *a, int na, const uint32_t *b, int nb, int is_signed) {
+  int lane = nvcodec_emu_thread % 32, kind = 2 * nc + is_signed;
+  Warp &w = warps[nvcodec_emu_thread / 32];
+  if (w.arrived == 0) w.kind = kind;
+  if (w.kind != kind) abort(); // lanes of a warp that do not execute the same product
+  for (int i = 0; i < nc; i++) w.c[lane][i] = c[i];
+  for (int i = 0; i < na; i++) w.a[lane][i] = a[i];
+  for (int i = 0; i < nb; i++) w.b[lane][i] = b[i];
+  int mine = w.generation;
+  if (++w.arrived == 32) {
+    if (nc == 2) product8816(w, is_signed); else product16832(w, is_signed);
+    w.arrived = 0;
+    w.generation++;
+  } else {
+    while (w.generation == mine) wait();
+  }
+  for (int i = 0; i < nc; i++) c[i] = w.c[lane][i];
+}
+
+extern "C" void nvcodec_emu_mma8816(int32_t *c, uint32_t a, uint32_t b, int is_signed) { product(c, 2, &a, 1, &b, 1, is_signed); }
+extern "C" void nvcodec_emu_mma16832(int32_t *c, const uint32_t *a, const uint32_t *b, int is_signed) { product(c, 4, a, 4, b, 2, is_signed); }
+
+static bool fiberBlock(bool backwards) {
+  if (!stacks) {
+    stacks = mmap(NULL, (size_t)Threads * StackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stacks == MAP_FAILED) abort();
+  }
+  arrived = generation = 0;
+  live = Threads;
+  for (int i = 0; i < Warps; i++) warps[i].arrived = warps[i].generation = 0;
+  for (int i = 0; i < Threads; i++) {
+    done[i] = false;
+    // The stack of a fiber that has not begun: six registers, where to go, and a word that aligns as a call does.
+    void **top = (void **)((char *)stacks + (size_t)(i + 1) * StackBytes);
+    *--top = NULL;
+    *--top = (void *)enter;
+    for (int r = 0; r < 6; r++) *--top = NULL;
+    fibers[i] = top;
+  }
+  for (int rounds = 0, left = Threads; left > 0; rounds++) {
+    if (rounds > 1 << 24) return false; // they wait for each other
+    for (int k = 0; k < Threads; k++) {
+      int i = backwards ? Threads - 1 - k : k;
+      if (done[i]) continue;
+      nvcodec_emu_thread = i;
+      nvcodec_emu_switch(&scheduler, fibers[i]);
+      if (done[i]) left--;
+    }
+  }
+  return true;
+}
+
+int nvcodec_emu_run(void (*f)(const uint64_t *), bool fiber, int grid, const uint64_t *args, bool backwards) {
+  body = f;
+  arguments = args;
+  for (int k = 0; k < grid; k++) {
+    nvcodec_emu_block = backwards ? grid - 1 - k : k;
+    if (fiber) {
+      if (!fiberBlock(backwards)) return -3;
+      continue;
+    }
+    for (int i = 0; i < Threads; i++) {
+      nvcodec_emu_thread = backwards ? Threads - 1 - i : i;
+      f(args);
+    }
+  }
+  return 0;
+}

@@ -1,0 +1,161 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/nvcodec/nvcodec/inference/cuda/emu"
+)
+
+// emulated is a machine in software. What it is given waits until sync, so that host memory that changes too early
+// shows, and every other launch runs its blocks and threads backwards.
+type emulated struct {
+	sm        int
+	memory    map[pointer][]byte
+	pinned    map[*byte]bool
+	queue     []func() error
+	recording *[]func() error
+	flip      bool
+	closed    bool
+}
+
+func newEmulated(sm int) *emulated {
+	return &emulated{sm: sm, memory: map[pointer][]byte{}, pinned: map[*byte]bool{}}
+}
+
+func (e *emulated) family() int { return e.sm }
+
+func (e *emulated) alloc(n int64) (pointer, error) {
+	b, err := emu.Alloc(int(n))
+	if err != nil {
+		return 0, err
+	}
+	for i := range b {
+		b[i] = 0xa5 // what was there before must not matter
+	}
+	p := pointer(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	e.memory[p] = b
+	return p, nil
+}
+
+func (e *emulated) free(p pointer) error {
+	b, ok := e.memory[p]
+	if !ok {
+		return fmt.Errorf("free of %#x, which is not allocated", p)
+	}
+	delete(e.memory, p)
+	return emu.Free(b)
+}
+
+func (e *emulated) host(n int64) ([]byte, error) {
+	b := make([]byte, n+8)[:n:n]
+	for i := range b {
+		b[i] = 0x5a
+	}
+	e.pinned[unsafe.SliceData(b)] = true
+	return b, nil
+}
+
+func (e *emulated) freeHost(b []byte) error {
+	if !e.pinned[unsafe.SliceData(b)] {
+		return fmt.Errorf("free of host memory that is not page-locked")
+	}
+	delete(e.pinned, unsafe.SliceData(b))
+	return nil
+}
+
+func (e *emulated) available() (int64, error) { return 1 << 40, nil }
+
+// at returns n bytes of device memory, all within one allocation.
+func (e *emulated) at(p pointer, n int) ([]byte, error) {
+	for base, b := range e.memory {
+		if p >= base && p+pointer(n) <= base+pointer(len(b)) {
+			return b[p-base:][:n], nil
+		}
+	}
+	return nil, fmt.Errorf("copy of %d bytes at %#x leaves its memory", n, p)
+}
+
+func (e *emulated) do(f func() error) error {
+	if e.recording != nil {
+		*e.recording = append(*e.recording, f)
+	} else {
+		e.queue = append(e.queue, f)
+	}
+	return nil
+}
+
+func (e *emulated) upload(dst pointer, src []byte) error {
+	return e.do(func() error {
+		d, err := e.at(dst, len(src))
+		copy(d, src)
+		return err
+	})
+}
+
+func (e *emulated) download(dst []byte, src pointer) error {
+	return e.do(func() error {
+		s, err := e.at(src, len(dst))
+		copy(dst, s)
+		return err
+	})
+}
+
+type emulatedLaunch struct {
+	e *emulated
+	c call
+}
+
+func (l *emulatedLaunch) run() error {
+	return l.e.do(func() error {
+		l.e.flip = !l.e.flip
+		return emu.Launch(l.e.sm, l.c.kernel, l.c.grid, l.c.args, l.e.flip)
+	})
+}
+
+func (e *emulated) prepare(kernel string, grid int, args []uint64) (launch, error) {
+	return &emulatedLaunch{e, call{kernel, grid, args}}, nil
+}
+
+type emulatedGraph struct {
+	e   *emulated
+	all []func() error
+}
+
+func (g *emulatedGraph) run() error {
+	g.e.queue = append(g.e.queue, g.all...)
+	return nil
+}
+func (g *emulatedGraph) close() error { return nil }
+
+func (e *emulated) capture(f func() error) (captured, error) {
+	g := &emulatedGraph{e: e}
+	e.recording = &g.all
+	err := f()
+	e.recording = nil
+	return g, err
+}
+
+func (e *emulated) sync() error {
+	queue := e.queue
+	e.queue = nil
+	for _, f := range queue {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *emulated) close() error {
+	if e.closed {
+		return fmt.Errorf("closed twice")
+	}
+	e.closed = true
+	if n := len(e.memory) + len(e.pinned); n > 0 {
+		return fmt.Errorf("%d blocks of memory are left", n)
+	}
+	return nil
+}

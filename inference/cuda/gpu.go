@@ -1,0 +1,428 @@
+//go:build cuda
+
+package cuda
+
+// #cgo LDFLAGS: -ldl
+// #include <cuda.h>
+// extern char nvcodec_cuda_absent[256];
+//
+// static CUresult nvcodec_end_capture(CUstream s, CUgraphExec *exec) {
+//   CUgraph graph = NULL;
+//   CUresult r = cuStreamEndCapture(s, &graph);
+//   if (r == CUDA_SUCCESS) r = cuGraphInstantiateWithFlags(exec, graph, 0);
+//   if (graph) cuGraphDestroy(graph);
+//   return r;
+// }
+import "C"
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	"github.com/nvcodec/nvcodec/inference"
+)
+
+//go:embed kernels/kernels_sm61.ptx kernels/kernels_sm75.ptx kernels/kernels_sm80.ptx
+var ptx embed.FS
+
+// families are those that have kernels, in rising order; each runs on its compute capability and all higher ones,
+// through the driver's compiler.
+var families = []int{61, 75, 80}
+
+// An AbsentError says why this machine has no CUDA device to compute on.
+type AbsentError struct{ Reason string }
+
+func (e *AbsentError) Error() string { return "cuda: no device: " + e.Reason }
+
+// An UnfitError reports a device that cannot run what was asked.
+type UnfitError struct {
+	Device     int
+	Capability int    // 61 for 6.1
+	Kernels    string // "auto" or a family
+}
+
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("cuda: device %d has compute capability %d.%d, too low for kernels %s", e.Device, e.Capability/10, e.Capability%10, e.Kernels)
+}
+
+// A callError names the driver function that failed.
+type callError struct {
+	call string
+	err  error
+}
+
+func (e *callError) Error() string { return e.call + ": " + e.err.Error() }
+func (e *callError) Unwrap() error { return e.err }
+
+func called(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &callError{call, err}
+}
+
+// result makes an error of an answer to this package's own calls; gorgonia.org/cu has its own.
+func result(call string, r C.CUresult) error {
+	if r == C.CUDA_SUCCESS {
+		return nil
+	}
+	var name *C.char
+	if C.cuGetErrorName(r, &name) == C.CUDA_SUCCESS && name != nil {
+		return called(call, errors.New(C.GoString(name)))
+	}
+	return called(call, fmt.Errorf("CUDA error %d", int(r)))
+}
+
+// count returns how many devices there are, or an AbsentError when there are none.
+func count() (int, error) {
+	if reason := C.GoString(&C.nvcodec_cuda_absent[0]); reason != "" {
+		return 0, &AbsentError{reason}
+	}
+	n, err := cu.NumDevices()
+	if err != nil {
+		return 0, &AbsentError{fmt.Sprintf("the driver says: %v", err)}
+	}
+	if n == 0 {
+		return 0, &AbsentError{"the driver knows none"}
+	}
+	return n, nil
+}
+
+// A Device is what there is to compute on.
+type Device struct {
+	Ordinal    int    // counts from 0: "cuda:0"
+	Name       string // "NVIDIA H200"
+	Capability int    // compute capability, 90 for 9.0
+	Memory     int64  // bytes
+	Driver     int    // version of the CUDA interface that the driver has, 12040 for 12.4
+	Kernels    string // the family that runs by default; "" when none can
+}
+
+// Devices lists the devices, or returns an AbsentError.
+func Devices() ([]Device, error) {
+	n, err := count()
+	if err != nil {
+		return nil, err
+	}
+	var all []Device
+	for i := range n {
+		d, err := describe(i)
+		if err != nil {
+			return nil, fmt.Errorf("cuda: device %d: %w", i, err)
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+func describe(ordinal int) (Device, error) {
+	d := Device{Ordinal: ordinal, Driver: cu.Version()}
+	dev, err := cu.GetDevice(ordinal)
+	if err != nil {
+		return d, called("cuDeviceGet", err)
+	}
+	if d.Name, err = dev.Name(); err != nil {
+		return d, called("cuDeviceGetName", err)
+	}
+	if d.Memory, err = dev.TotalMem(); err != nil {
+		return d, called("cuDeviceTotalMem", err)
+	}
+	major, err := dev.Attribute(cu.ComputeCapabilityMajor)
+	if err != nil {
+		return d, called("cuDeviceGetAttribute", err)
+	}
+	minor, err := dev.Attribute(cu.ComputeCapabilityMinor)
+	if err != nil {
+		return d, called("cuDeviceGetAttribute", err)
+	}
+	d.Capability = 10*major + minor
+	for _, sm := range families {
+		if sm <= d.Capability {
+			d.Kernels = fmt.Sprintf("sm_%d", sm)
+		}
+	}
+	return d, nil
+}
+
+// A Backend computes on one device; Close it behind its sessions.
+type Backend struct {
+	*backend
+	Device  Device
+	dev     cu.Device
+	context cu.CUContext
+	module  cu.Module
+}
+
+var _ inference.Backend = (*Backend)(nil)
+
+// New returns the backend of a device with the kernels of a family ("sm_61", "sm_75", "sm_80"; "auto": the highest
+// that the device can run).
+func New(ordinal int, kernels string) (*Backend, error) {
+	n, err := count()
+	if err != nil {
+		return nil, err
+	}
+	if ordinal < 0 || ordinal >= n {
+		return nil, fmt.Errorf("cuda: no device %d, there are %d", ordinal, n)
+	}
+	d, err := describe(ordinal)
+	if err != nil {
+		return nil, fmt.Errorf("cuda: device %d: %w", ordinal, err)
+	}
+	sm := 0
+	for _, f := range families {
+		if kernels == fmt.Sprintf("sm_%d", f) || (kernels == "auto" || kernels == "") && f <= d.Capability {
+			sm = f
+		}
+	}
+	switch {
+	case sm == 0 && kernels != "auto" && kernels != "":
+		return nil, fmt.Errorf("cuda: no kernels %q (have sm_61, sm_75, sm_80)", kernels)
+	case sm == 0 || sm > d.Capability:
+		return nil, &UnfitError{ordinal, d.Capability, kernels}
+	}
+	b := &Backend{Device: d}
+	if err := b.start(sm); err != nil {
+		return nil, fmt.Errorf("cuda: device %d: %w", ordinal, err)
+	}
+	b.backend = &backend{name: fmt.Sprintf("cuda:%d", ordinal), sm: sm, capture: true, open: b.stream}
+	return b, nil
+}
+
+func (b *Backend) start(sm int) (err error) {
+	if b.dev, err = cu.GetDevice(b.Device.Ordinal); err != nil {
+		return called("cuDeviceGet", err)
+	}
+	// The primary context is the one that other libraries of the process use too.
+	if b.context, err = b.dev.RetainPrimaryCtx(); err != nil {
+		return called("cuDevicePrimaryCtxRetain", err)
+	}
+	live.contexts.Add(1)
+	text, err := ptx.ReadFile(fmt.Sprintf("kernels/kernels_sm%d.ptx", sm))
+	if err == nil {
+		err = b.current(func() error {
+			b.module, err = cu.LoadData(string(text))
+			return called("cuModuleLoadData", err)
+		})
+	}
+	if err != nil {
+		live.contexts.Add(-1)
+		b.dev.ReleasePrimaryCtx()
+	}
+	return err
+}
+
+// Close releases the device. Sessions must have been closed.
+func (b *Backend) Close() error {
+	err := b.current(func() error { return called("cuModuleUnload", b.module.Unload()) })
+	live.contexts.Add(-1)
+	if e := b.dev.ReleasePrimaryCtx(); err == nil {
+		err = called("cuDevicePrimaryCtxRelease", e)
+	}
+	if err != nil {
+		return fmt.Errorf("cuda: close: %w", err)
+	}
+	return nil
+}
+
+// current runs f on a thread whose current context is this device's. A context belongs to a thread, and a goroutine
+// may change threads between any two calls.
+func (b *Backend) current(f func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cu.SetCurrentContext(b.context); err != nil {
+		return called("cuCtxSetCurrent", err)
+	}
+	return f()
+}
+
+// live counts what the driver has given and not got back.
+var live struct{ contexts, memory, host, streams, graphs atomic.Int64 }
+
+// Live returns how many contexts, blocks of device and of page-locked memory, streams and captured graphs the package
+// holds: nothing when every session and backend is closed.
+func Live() int {
+	return int(live.contexts.Load() + live.memory.Load() + live.host.Load() + live.streams.Load() + live.graphs.Load())
+}
+
+// A gpu is one stream of a device.
+type gpu struct {
+	b      *Backend
+	stream cu.Stream
+	mu     sync.Mutex
+	loaded map[string]cu.Function
+}
+
+func (b *Backend) stream() (machine, error) {
+	g := &gpu{b: b, loaded: map[string]cu.Function{}}
+	err := b.current(func() (err error) {
+		g.stream, err = cu.MakeStream(cu.NonBlocking)
+		return called("cuStreamCreate", err)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cuda: %w", err)
+	}
+	live.streams.Add(1)
+	return g, nil
+}
+
+// c is the stream as this package's own calls want it: cgo gives every package types of its own.
+func (g *gpu) c() C.CUstream { return C.CUstream(unsafe.Pointer(g.stream.C())) }
+
+func (g *gpu) family() int { return g.b.sm }
+
+func (g *gpu) alloc(bytes int64) (p pointer, err error) {
+	err = g.b.current(func() error {
+		d, err := cu.MemAlloc(bytes)
+		p = pointer(d)
+		return called("cuMemAlloc", err)
+	})
+	if err == nil {
+		live.memory.Add(1)
+	}
+	return p, err
+}
+
+func (g *gpu) free(p pointer) error {
+	live.memory.Add(-1)
+	return g.b.current(func() error { return called("cuMemFree", cu.MemFree(cu.DevicePtr(p))) })
+}
+
+func (g *gpu) host(bytes int64) (b []byte, err error) {
+	err = g.b.current(func() error {
+		var p unsafe.Pointer
+		const portable = 1 // page-locked for every context of the process
+		if err := result("cuMemHostAlloc", C.cuMemHostAlloc(&p, C.size_t(bytes), portable)); err != nil {
+			return err
+		}
+		b = unsafe.Slice((*byte)(p), bytes)
+		return nil
+	})
+	if err == nil {
+		live.host.Add(1)
+	}
+	return b, err
+}
+
+func (g *gpu) freeHost(b []byte) error {
+	live.host.Add(-1)
+	return g.b.current(func() error { return called("cuMemFreeHost", cu.MemFreeHost(unsafe.Pointer(unsafe.SliceData(b)))) })
+}
+
+func (g *gpu) available() (free int64, err error) {
+	err = g.b.current(func() error {
+		free, _, err = cu.MemInfo()
+		return called("cuMemGetInfo", err)
+	})
+	return free, err
+}
+
+func (g *gpu) upload(dst pointer, src []byte) error {
+	return g.b.current(func() error {
+		return called("cuMemcpyHtoDAsync", cu.MemcpyHtoDAsync(cu.DevicePtr(dst), unsafe.Pointer(unsafe.SliceData(src)), int64(len(src)), g.stream))
+	})
+}
+
+func (g *gpu) download(dst []byte, src pointer) error {
+	return g.b.current(func() error {
+		return called("cuMemcpyDtoHAsync", cu.MemcpyDtoHAsync(unsafe.Pointer(unsafe.SliceData(dst)), cu.DevicePtr(src), int64(len(dst)), g.stream))
+	})
+}
+
+type gpuLaunch struct {
+	g      *gpu
+	kernel string
+	f      cu.Function
+	grid   int
+	args   []uint64
+	params []unsafe.Pointer
+}
+
+func (g *gpu) prepare(kernel string, grid int, args []uint64) (launch, error) {
+	f, err := g.function(kernel)
+	if err != nil {
+		return nil, err
+	}
+	l := &gpuLaunch{g: g, kernel: kernel, f: f, grid: grid, args: args}
+	for i := range args {
+		l.params = append(l.params, unsafe.Pointer(&args[i]))
+	}
+	return l, nil
+}
+
+func (g *gpu) function(kernel string) (f cu.Function, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f, ok := g.loaded[kernel]; ok {
+		return f, nil
+	}
+	err = g.b.current(func() error {
+		f, err = g.b.module.Function(kernel)
+		return called("cuModuleGetFunction "+kernel, err)
+	})
+	if err == nil {
+		g.loaded[kernel] = f
+	}
+	return f, err
+}
+
+func (l *gpuLaunch) run() error {
+	return l.g.b.current(func() error {
+		return called("cuLaunchKernel "+l.kernel, l.f.Launch(l.grid, 1, 1, threads, 1, 1, 0, l.g.stream, l.params))
+	})
+}
+
+type gpuGraph struct {
+	g    *gpu
+	exec C.CUgraphExec
+}
+
+// capture records on this thread; other threads go on with their own work and contexts.
+func (g *gpu) capture(f func() error) (captured, error) {
+	c := &gpuGraph{g: g}
+	err := g.b.current(func() error {
+		if err := result("cuStreamBeginCapture", C.cuStreamBeginCapture(g.c(), C.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)); err != nil {
+			return err
+		}
+		err := f()
+		if e := result("cuStreamEndCapture", C.nvcodec_end_capture(g.c(), &c.exec)); err == nil {
+			err = e
+		}
+		return err
+	})
+	if c.exec != nil {
+		live.graphs.Add(1)
+		if err != nil {
+			c.close()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *gpuGraph) run() error {
+	return c.g.b.current(func() error { return result("cuGraphLaunch", C.cuGraphLaunch(c.exec, c.g.c())) })
+}
+
+func (c *gpuGraph) close() error {
+	live.graphs.Add(-1)
+	return c.g.b.current(func() error { return result("cuGraphExecDestroy", C.cuGraphExecDestroy(c.exec)) })
+}
+
+func (g *gpu) sync() error {
+	return g.b.current(func() error { return called("cuStreamSynchronize", g.stream.Synchronize()) })
+}
+
+func (g *gpu) close() error {
+	live.streams.Add(-1)
+	return g.b.current(func() error { return called("cuStreamDestroy", g.stream.Destroy()) })
+}

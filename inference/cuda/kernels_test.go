@@ -1,0 +1,627 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"github.com/nvcodec/nvcodec/inference"
+	"github.com/nvcodec/nvcodec/inference/kernel"
+)
+
+// Every kernel of every family is held against the generic ones: in emulation on any machine, and on each device.
+
+// eachMachine runs a test for every family, emulated, and for every family that each device can run.
+func eachMachine(t *testing.T, test func(t *testing.T, m machine)) {
+	for _, sm := range families {
+		t.Run(fmt.Sprintf("impl=emulated/sm_%d", sm), func(t *testing.T) {
+			m := newEmulated(sm)
+			test(t, m)
+			if err := m.close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eachDevice(t, func(t *testing.T, b *backend) {
+		m, err := b.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, m)
+		if err := m.close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// count of cases: an emulated block takes milliseconds, a real one nothing.
+func cases(m machine, emulatedCases, deviceCases int) uint64 {
+	if _, ok := m.(*emulated); ok {
+		if testing.Short() {
+			return uint64(max(1, emulatedCases/4))
+		}
+		return uint64(emulatedCases)
+	}
+	return uint64(deviceCases)
+}
+
+// A rig holds the device memory of one case.
+type rig struct {
+	t    *testing.T
+	m    machine
+	held []pointer
+}
+
+const guard = 256 // bytes at both ends of what a kernel writes
+
+func bytesOfSlice[T any](x []T) []byte {
+	if len(x) == 0 {
+		return nil
+	}
+	var zero T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(zero)))
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// up copies bytes to new device memory through page-locked memory.
+func (r *rig) up(b []byte) pointer {
+	r.t.Helper()
+	p, err := r.m.alloc(int64(max(1, len(b))))
+	r.must(err)
+	r.held = append(r.held, p)
+	if len(b) > 0 {
+		h, err := r.m.host(int64(len(b)))
+		r.must(err)
+		copy(h, b)
+		r.must(r.m.upload(p, h))
+		r.must(r.m.sync())
+		r.must(r.m.freeHost(h))
+	}
+	return p
+}
+
+func upload[T any](r *rig, x []T) pointer {
+	r.t.Helper()
+	return r.up(bytesOfSlice(x))
+}
+
+func (r *rig) down(b []byte, p pointer) {
+	r.t.Helper()
+	h, err := r.m.host(int64(len(b)))
+	r.must(err)
+	r.must(r.m.download(h, p))
+	r.must(r.m.sync())
+	copy(b, h)
+	r.must(r.m.freeHost(h))
+}
+
+// run launches a call that writes len(want) values at dst, which starts as before (or as poison), and compares.
+func run[T comparable](r *rig, what string, want, before []T, c func(dst pointer) call) {
+	r.t.Helper()
+	n := len(bytesOfSlice(want))
+	all := make([]byte, guard+n+guard)
+	for i := range all {
+		all[i] = 0x6b
+	}
+	copy(all[guard:], bytesOfSlice(before))
+	p := r.up(all)
+	k := c(p + guard)
+	if k.grid > 0 {
+		l, err := r.m.prepare(k.kernel, k.grid, k.args)
+		r.must(err)
+		r.must(l.run())
+	}
+	got := make([]byte, len(all))
+	r.down(got, p)
+	for i := range got {
+		if (i < guard || i >= guard+n) && got[i] != 0x6b {
+			r.t.Fatalf("%s: %s wrote outside its output, byte %d of %d", what, k.kernel, i-guard, n)
+		}
+	}
+	values := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(got[guard:]))), len(want))
+	for i := range want {
+		if values[i] != want[i] {
+			r.t.Fatalf("%s: %s: at %d of %d got %v, want %v", what, k.kernel, i, len(want), values[i], want[i])
+		}
+	}
+}
+
+func (r *rig) free() {
+	for _, p := range r.held {
+		r.must(r.m.free(p))
+	}
+	r.held = nil
+}
+
+// Random operands: a third are ends, their neighbours and those of zero.
+
+func random16(r *rand.Rand) int16 {
+	if r.IntN(3) == 0 {
+		return [...]int16{-32768, -32767, -257, -256, -255, -1, 0, 1, 255, 256, 257, 32766, 32767}[r.IntN(13)]
+	}
+	return int16(r.Uint32()) >> r.IntN(15)
+}
+
+func random8(r *rand.Rand) int8 {
+	if r.IntN(3) == 0 {
+		return [...]int8{-128, -127, -1, 0, 1, 126, 127}[r.IntN(7)]
+	}
+	return int8(r.Uint32())
+}
+
+func random32(r *rand.Rand) int32 {
+	if r.IntN(3) == 0 {
+		return [...]int32{math.MinInt32, -math.MaxInt32, -1, 0, 1, math.MaxInt32 - 1, math.MaxInt32}[r.IntN(7)]
+	}
+	return int32(r.Uint32()) >> r.IntN(31)
+}
+
+func randomMul(r *rand.Rand, top int) int32 {
+	switch r.IntN(3) {
+	case 0:
+		return int32(1)<<top - 1
+	case 1:
+		return int32(1) << r.IntN(top) // ties
+	}
+	return max(1, int32(r.Uint32()&(1<<top-1)))
+}
+
+func fill[T any](n int, f func() T) []T {
+	s := make([]T, n)
+	for i := range s {
+		s[i] = f()
+	}
+	return s
+}
+
+func fill16(r *rand.Rand, n int) []int16 { return fill(n, func() int16 { return random16(r) }) }
+
+// bound trims bias so that |bias| + Σ|w|*32768 < 2^31, as a model's loader proves, leaving it at the bound often.
+func bound(bias int32, sum int64) int32 {
+	room := math.MaxInt32 - sum*32768
+	return int32(min(max(int64(bias), -room), room))
+}
+
+// randLin returns a layer whose weights leave the bound room: at most 2^31/32768 = 65535 in a channel together.
+func randLin(r *rand.Rand, in, out int) *kernel.Lin {
+	l := &kernel.Lin{In: in, Out: out, Shift: uint(r.IntN(63)), W: fill(in*out, func() int8 { return random8(r) })}
+	top := 1 + r.IntN(31)
+	if r.IntN(4) > 0 {
+		l.Shift = min(62, uint(max(0, top-2+r.IntN(16))))
+	}
+	for o := range out {
+		w := l.W[o*in:][:in]
+		var sum int64
+		for i := range w {
+			if sum+int64(max(int(w[i]), -int(w[i]))) > 65535 {
+				w[i] = 0
+			}
+			sum += int64(max(int(w[i]), -int(w[i])))
+		}
+		l.Mul = append(l.Mul, randomMul(r, top))
+		l.Bias = append(l.Bias, bound(random32(r), sum))
+	}
+	return l
+}
+
+// linSizes are channel counts that meet every edge of the kernels' tiles, and the networks' own.
+var linSizes = [][2]int{{1, 1}, {7, 5}, {8, 8}, {12, 24}, {31, 33}, {32, 64}, {40, 65}, {64, 32}, {96, 192}, {144, 288}, {192, 384}, {264, 72}, {300, 20}, {480, 192}, {520, 8}}
+
+func TestLin(t *testing.T) {
+	eachMachine(t, func(t *testing.T, m machine) {
+		for seed := range cases(m, 60, 2000) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			size := linSizes[int(seed)%len(linSizes)]
+			l := randLin(r, size[0], size[1])
+			n := 1 + r.IntN(300)
+			src := fill16(r, n*l.In)
+			if r.IntN(2) == 0 { // a position that drives the first output to the bound
+				for i := range l.In {
+					src[i] = 32767
+					if l.W[i] > 0 == (seed%4 < 2) {
+						src[i] = -32768
+					}
+				}
+			}
+			var res []int16
+			if r.IntN(3) > 0 {
+				res = fill16(r, n*l.Out)
+			}
+			want := make([]int16, n*l.Out)
+			kernel.Generic().Lin(l)(want, src, res)
+			g := &rig{t: t, m: m}
+			p := packLin(l, m.family(), false)
+			s, w, bias, mul := upload(g, src), upload(g, p.w), upload(g, p.bias), upload(g, p.mul)
+			inPlace := res != nil && r.IntN(2) == 0
+			run(g, fmt.Sprintf("seed=%d lin %d to %d, n=%d, shift %d, in place %v", seed, l.In, l.Out, n, l.Shift, inPlace), want, res, func(dst pointer) call {
+				from := dst
+				switch {
+				case res == nil:
+					from = 0
+				case !inPlace:
+					from = upload(g, res)
+				}
+				return callLin(dst, s, from, w, bias, mul, int64(n), l.In, l.Out, int(l.Shift))
+			})
+			g.free()
+		}
+	})
+}
+
+func TestLinActSum4(t *testing.T) {
+	eachMachine(t, func(t *testing.T, m machine) {
+		for seed := range cases(m, 45, 2000) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			size := linSizes[int(seed)%len(linSizes)]
+			c, f := size[1], uint(1+r.IntN(14))
+			if c > 100 {
+				c = 96
+			}
+			l := randLin(r, size[0], 4*c)
+			n := 1 + r.IntN(200)
+			src := fill16(r, n*l.In)
+			wide, want := make([]int16, n*4*c), make([]int16, n*c)
+			kernel.Generic().Lin(l)(wide, src, nil)
+			kernel.Generic().ActSum4(want, wide, c, f)
+			g := &rig{t: t, m: m}
+			p := packLin(l, m.family(), true)
+			s, w, bias, mul := upload(g, src), upload(g, p.w), upload(g, p.bias), upload(g, p.mul)
+			run(g, fmt.Sprintf("seed=%d lin %d to 4*%d, n=%d, shift %d, F %d", seed, l.In, c, n, l.Shift, f), want, nil, func(dst pointer) call {
+				return callLinActSum4(dst, s, w, bias, mul, int64(n), l.In, c, int(l.Shift), int(f))
+			})
+			g.free()
+		}
+	})
+}
+
+// TestRequantise walks every shift with sums and multipliers at their extremes and at ties.
+func TestRequantise(t *testing.T) {
+	sums := []int32{math.MinInt32, -math.MaxInt32, -1 << 30, -65536, -3, -2, -1, 0, 1, 2, 3, 32767, 65536, 1 << 30, math.MaxInt32 - 1, math.MaxInt32}
+	eachMachine(t, func(t *testing.T, m machine) {
+		for shift := range uint(63) {
+			l := &kernel.Lin{In: 1, Shift: shift}
+			for _, mul := range []int32{1, 2, 3, 1<<16 - 1, 1 << 16, 1<<30 - 1, 1 << 30, math.MaxInt32} {
+				for _, sum := range sums {
+					l.W, l.Bias, l.Mul = append(l.W, 0), append(l.Bias, sum), append(l.Mul, mul)
+				}
+			}
+			l.Out = len(l.W)
+			src, want := make([]int16, 1), make([]int16, l.Out)
+			kernel.Generic().Lin(l)(want, src, nil)
+			g := &rig{t: t, m: m}
+			p := packLin(l, m.family(), false)
+			s, w, bias, mul := upload(g, src), upload(g, p.w), upload(g, p.bias), upload(g, p.mul)
+			run(g, fmt.Sprintf("shift %d", shift), want, nil, func(dst pointer) call {
+				return callLin(dst, s, 0, w, bias, mul, 1, 1, l.Out, int(shift))
+			})
+			g.free()
+		}
+	})
+}
+
+func TestLin16(t *testing.T) {
+	eachMachine(t, func(t *testing.T, m machine) {
+		for seed := range cases(m, 100, 1000) {
+			r := rand.New(rand.NewPCG(seed, 3))
+			l := &kernel.Lin{In: 1 + r.IntN(70), Out: 1 + r.IntN(70), Shift: uint(r.IntN(63))}
+			l.W16 = fill16(r, l.In*l.Out)
+			for range l.Out { // |acc|*mul < 2^46 * 2^16
+				l.Mul = append(l.Mul, randomMul(r, 16))
+				l.Bias = append(l.Bias, random32(r))
+			}
+			n := 1 + r.IntN(20)
+			src, res := fill16(r, n*l.In), fill16(r, n*l.Out)
+			if r.IntN(2) == 0 {
+				res = nil
+			}
+			want := make([]int16, n*l.Out)
+			kernel.Generic().Lin(l)(want, src, res)
+			g := &rig{t: t, m: m}
+			s, w, bias, mul := upload(g, src), upload(g, l.W16), upload(g, l.Bias), upload(g, l.Mul)
+			run(g, fmt.Sprintf("seed=%d lin16 %d to %d, n=%d", seed, l.In, l.Out, n), want, res, func(dst pointer) call {
+				from := dst
+				if res == nil {
+					from = 0
+				}
+				return callLin16(dst, s, from, w, bias, mul, int64(n), l.In, l.Out, int(l.Shift))
+			})
+			g.free()
+		}
+	})
+}
+
+func TestDWAct(t *testing.T) {
+	eachMachine(t, func(t *testing.T, m machine) {
+		for seed := range cases(m, 150, 2000) {
+			r := rand.New(rand.NewPCG(seed, 4))
+			d := &kernel.DWAct{C: []int{1, 5, 8, 12, 32, 96, 144}[r.IntN(7)], F: uint(1 + r.IntN(14)), Shift: uint(r.IntN(63))}
+			top := 1 + r.IntN(31)
+			if r.IntN(4) > 0 {
+				d.Shift = min(62, uint(max(0, top-2+r.IntN(16))))
+			}
+			d.W = fill(9*d.C, func() int8 { return random8(r) })
+			for c := range d.C {
+				var sum int64
+				for k := range 9 {
+					w := int64(d.W[k*d.C+c])
+					sum += max(w, -w)
+				}
+				d.Bias = append(d.Bias, bound(random32(r), sum))
+				d.Mul = append(d.Mul, randomMul(r, top))
+			}
+			h, w := 1+r.IntN(12), 1+r.IntN(12)
+			src, want := fill16(r, h*w*d.C), make([]int16, h*w*d.C)
+			kernel.Generic().DWAct(d)(want, src, h, w, 0, h)
+			g := &rig{t: t, m: m}
+			s, weights, bias, mul := upload(g, src), upload(g, d.W), upload(g, d.Bias), upload(g, d.Mul)
+			run(g, fmt.Sprintf("seed=%d %dx%d C=%d F=%d", seed, w, h, d.C, d.F), want, nil, func(dst pointer) call {
+				return callDWAct(dst, s, weights, bias, mul, h, w, d.C, int(d.F), int(d.Shift))
+			})
+			g.free()
+		}
+	})
+}
+
+// TestAct runs every int16 through the activation at every F: the depthwise kernel with a weight of 1 in its middle.
+func TestAct(t *testing.T) {
+	all := make([]int16, 1<<16)
+	for i := range all {
+		all[i] = int16(i)
+	}
+	eachMachine(t, func(t *testing.T, m machine) {
+		for f := 1; f <= 14; f++ {
+			want := make([]int16, len(all))
+			for i, x := range all {
+				want[i] = kernel.Act(x, uint(f))
+			}
+			g := &rig{t: t, m: m}
+			w := make([]int8, 9*8)
+			for c := range 8 {
+				w[4*8+c] = 1
+			}
+			one := []int32{1, 1, 1, 1, 1, 1, 1, 1}
+			s, weights, bias, mul := upload(g, all), upload(g, w), upload(g, make([]int32, 8)), upload(g, one)
+			run(g, fmt.Sprintf("F=%d", f), want, nil, func(dst pointer) call {
+				return callDWAct(dst, s, weights, bias, mul, 1, len(all)/8, 8, f, 0)
+			})
+			g.free()
+		}
+	})
+}
+
+func TestPointwise(t *testing.T) {
+	ref := kernel.Generic()
+	eachMachine(t, func(t *testing.T, m machine) {
+		for seed := range cases(m, 200, 2000) {
+			r := rand.New(rand.NewPCG(seed, 5))
+			n, c := 1+r.IntN(200), []int{1, 3, 8, 12, 24, 96}[r.IntN(6)]
+			g := &rig{t: t, m: m}
+			what := fmt.Sprintf("seed=%d n=%d c=%d", seed, n, c)
+			src, want := fill16(r, n*c), make([]int16, n*c)
+			s := upload(g, src)
+
+			f := 1 + r.IntN(14)
+			wide := fill16(r, n*4*c)
+			ref.ActSum4(want, wide, c, uint(f))
+			run(g, what, want, nil, func(dst pointer) call { return callActSum4(dst, upload(g, wide), int64(n), c, f) })
+
+			table := fill(64*c, func() int32 { return random32(r) })
+			qp, shift := r.IntN(64), r.IntN(63)
+			ref.Scale(want, src, table[qp*c:][:c], uint(shift))
+			frame := upload(g, []int32{int32(qp), 0})
+			run(g, what, want, nil, func(dst pointer) call {
+				return callScale(dst, s, upload(g, table), frame, int64(n), c, shift)
+			})
+
+			move := r.IntN(31) - 15
+			ref.Requant(want, src, move)
+			run(g, fmt.Sprintf("%s by %d", what, move), want, nil, func(dst pointer) call { return callRequant(dst, s, int64(n), c, move) })
+
+			lo := int(random16(r))
+			hi := lo + r.IntN(32768-lo)
+			ref.Clamp(want, src, int16(lo), int16(hi))
+			run(g, what, want, nil, func(dst pointer) call { return callClamp(dst, s, int64(n), c, lo, hi) })
+			g.free()
+		}
+	})
+}
+
+// TestMoves: what copies values from place to place, against the formulas of docs/MODEL.md.
+func TestMoves(t *testing.T) {
+	eachMachine(t, func(t *testing.T, m machine) {
+		for seed := range cases(m, 150, 1000) {
+			r := rand.New(rand.NewPCG(seed, 6))
+			h, w, c := 2*(1+r.IntN(6)), 2*(1+r.IntN(6)), []int{1, 6, 8, 24}[r.IntN(4)]
+			g := &rig{t: t, m: m}
+			what := fmt.Sprintf("seed=%d %dx%dx%d", seed, w, h, c)
+
+			total, to := c+[]int{0, 3, 8, 16}[r.IntN(4)], 0
+			if total > c {
+				to = r.IntN(total - c + 1)
+			}
+			src, before := fill16(r, h*w*c), fill16(r, h*w*total)
+			s := upload(g, src)
+			want := slices.Clone(before)
+			for p := range h * w {
+				copy(want[p*total+to:][:c], src[p*c:][:c])
+			}
+			run(g, what, want, before, func(dst pointer) call { return callPlace(dst, s, int64(h*w), c, total, to) })
+
+			const factor = 2
+			deep := make([]int16, len(src))
+			for y := range h {
+				for x := range w {
+					for j := range c {
+						at := (y/factor*(w/factor)+x/factor)*c*factor*factor + (y%factor*factor+x%factor)*c + j
+						deep[at] = src[(y*w+x)*c+j]
+					}
+				}
+			}
+			run(g, what, deep, nil, func(dst pointer) call { return callS2D(dst, s, h/factor, w/factor, c, factor) })
+			run(g, what, src, nil, func(dst pointer) call { return callD2S(dst, upload(g, deep), h, w, c, factor) })
+
+			vectors := fill(h/2*(w/2)*2, func() int16 { return int16(r.IntN(4095)-2047) >> r.IntN(8) })
+			moved := make([]int16, len(src))
+			for y := range h {
+				for x := range w {
+					v := vectors[2*(y/2*(w/2)+x/2):]
+					sy := min(max(y+(int(v[0])+16)>>5, 0), h-1)
+					sx := min(max(x+(int(v[1])+16)>>5, 0), w-1)
+					copy(moved[(y*w+x)*c:][:c], src[(sy*w+sx)*c:])
+				}
+			}
+			run(g, what, moved, nil, func(dst pointer) call { return callMove(dst, s, upload(g, vectors), h, w, c) })
+			g.free()
+		}
+	})
+}
+
+func TestPictures(t *testing.T) {
+	ref := kernel.Generic()
+	eachMachine(t, func(t *testing.T, m machine) {
+		for seed := range cases(m, 25, 300) {
+			r := rand.New(rand.NewPCG(seed, 7))
+			h, w := 16*(1+r.IntN(4)), 16*(1+r.IntN(4))
+			size := inference.Size{W: w, H: h}
+			rails := r.IntN(2) == 0
+			picture := func() []byte {
+				return fill(w*h*3/2, func() byte {
+					if rails {
+						return byte(-r.IntN(2))
+					}
+					return byte(r.Uint32())
+				})
+			}
+			g := &rig{t: t, m: m}
+			what := fmt.Sprintf("seed=%d %dx%d", seed, w, h)
+			src := picture()
+			s, in := upload(g, src), planes(src, size)
+
+			vectors := fill(h/16*(w/16)*2, func() int16 { return int16(r.IntN(4095)-2047) >> r.IntN(10) })
+			want := make([]byte, len(src))
+			out := planes(want, size)
+			ref.Compensate(out.Y, in.Y, w, h, 0, h, vectors, w/16, true)
+			ref.Compensate(out.U, in.U, w/2, h/2, 0, h/2, vectors, w/16, false)
+			ref.Compensate(out.V, in.V, w/2, h/2, 0, h/2, vectors, w/16, false)
+			run(g, what, want, nil, func(dst pointer) call { return callCompensate(dst, s, upload(g, vectors), w, h) })
+
+			table := fill16(r, 256)
+			packed := make([]int16, w/8*(h/8)*kernel.Packed)
+			ref.Pack(packed, in.Y, in.U, in.V, w, h, 0, h/8, table)
+			run(g, what, packed, nil, func(dst pointer) call { return callPack(dst, s, upload(g, table), w, h) })
+
+			head, pred, f := fill16(r, len(packed)), fill16(r, len(packed)), 1+r.IntN(15)
+			d, p := upload(g, head), upload(g, pred)
+			if r.IntN(3) == 0 {
+				pred, p = nil, 0
+			}
+			ref.Unpack(out.Y, out.U, out.V, head, pred, w, h, 0, h/8, uint(f))
+			run(g, what, want, nil, func(dst pointer) call { return callUnpack(dst, d, p, w, h, f) })
+			g.free()
+		}
+	})
+}
+
+// TestLatents: symbols, tables and what becomes of them, against the formulas of docs/MODEL.md in 64 bits.
+func TestLatents(t *testing.T) {
+	rnd, sat := kernel.Rnd, kernel.Sat16
+	eachMachine(t, func(t *testing.T, m machine) {
+		for seed := range cases(m, 150, 1000) {
+			r := rand.New(rand.NewPCG(seed, 8))
+			h, w, c := 1+r.IntN(8), 1+r.IntN(8), 2*(1+r.IntN(20))
+			n, half := h*w, c/2
+			g := &rig{t: t, m: m}
+			what := fmt.Sprintf("seed=%d %dx%dx%d", seed, w, h, c)
+			qp, threshold := r.IntN(64), r.IntN(65)
+			frame := upload(g, []int32{int32(qp), int32(threshold)})
+
+			zTable := fill(64*c, func() uint8 { return uint8(r.IntN(64)) })
+			tables := make([]uint8, n*c)
+			for i := range tables {
+				tables[i] = 64 + zTable[qp*c+i%c]
+			}
+			run(g, what, tables, nil, func(dst pointer) call { return callZTables(dst, upload(g, zTable), frame, int64(n), c) })
+
+			v, f := fill16(r, n*c), r.IntN(16)
+			pv := upload(g, v)
+			z := make([]int16, n*c)
+			index := make([]uint8, n*c)
+			for i, x := range v {
+				z[i] = int16(min(max(rnd(int64(x), uint(f)), -127), 127))
+				index[i] = uint8(min(max(rnd(8*int64(x), uint(f))+16, 0), 63))
+			}
+			run(g, what, z, nil, func(dst pointer) call { return callZSymbols(dst, pv, int64(n*c), f) })
+			run(g, what, index, nil, func(dst pointer) call { return callScaleIndex(dst, pv, int64(n*c), f) })
+
+			step := r.IntN(2)
+			coded := func(pos, i int) int { // the channel of symbol i
+				if (pos/w+pos%w+step)%2 == 0 {
+					return i
+				}
+				return half + i
+			}
+			table := make([]uint8, n*half)
+			for i := range table {
+				table[i] = index[i/half*c+coded(i/half, i%half)]
+			}
+			pIndex := upload(g, index)
+			run(g, what, table, nil, func(dst pointer) call { return callYTables(dst, pIndex, int64(n), w, c, step) })
+
+			y, mean, q := fill16(r, n*c), fill16(r, n*c), fill16(r, n*c)
+			exp := fill(inference.ExpEntries, func() int32 { return random32(r) })
+			place := func(q int16) int {
+				return min(max(int(q), -inference.ExpLimit), inference.ExpLimit) + inference.ExpLimit
+			}
+			fm, fy := r.IntN(16), r.IntN(16)
+			shift := 16 + fy - fm
+			k := make([]int16, n*half)
+			limit := int64(32767) >> fm
+			for i := range k {
+				at := i/half*c + coded(i/half, i%half)
+				ys := rnd(int64(y[at])*int64(exp[place(q[at])]), uint(shift))
+				if int(table[i]) >= threshold {
+					k[i] = int16(min(max(rnd(ys-int64(mean[at]), uint(fm)), -limit), limit))
+				}
+			}
+			pMean, pQ, pExp := upload(g, mean), upload(g, q), upload(g, exp)
+			run(g, what, k, nil, func(dst pointer) call {
+				return callYSymbols(dst, upload(g, table), upload(g, y), pQ, pMean, pExp, frame, int64(n), w, c, step, shift, fm)
+			})
+
+			var base []int16
+			var pBase pointer
+			if r.IntN(2) == 0 {
+				base = fill16(r, n*c)
+				pBase = upload(g, base)
+			}
+			hat := make([]int16, n*c)
+			copy(hat, base)
+			for i := range k {
+				at := i/half*c + coded(i/half, i%half)
+				hat[at] = sat(int64(k[i])<<fm + int64(mean[at]))
+			}
+			run(g, what, hat, nil, func(dst pointer) call {
+				return callLatent(dst, upload(g, k), pMean, pBase, int64(n), w, c, step, fm)
+			})
+
+			shift = r.IntN(47)
+			out := make([]int16, n*c)
+			for i := range out {
+				out[i] = sat(rnd(int64(hat[i])*int64(exp[place(q[i])]), uint(shift)))
+			}
+			run(g, what, out, nil, func(dst pointer) call { return callUnstep(dst, upload(g, hat), pQ, pExp, int64(n*c), shift) })
+			g.free()
+		}
+	})
+}

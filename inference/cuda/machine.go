@@ -1,0 +1,42 @@
+//go:build cuda
+
+package cuda
+
+// A pointer is an address in a device's memory.
+type pointer uint64
+
+// A machine is one stream of one device: what it is given runs in order. Copies and launches are asynchronous; host
+// memory that they use comes from host and must stay until sync. Tests run the same sessions on an emulation.
+type machine interface {
+	family() int // whose kernels run: 61, 75, 80
+
+	alloc(bytes int64) (pointer, error) // aligned to 256 bytes, content undefined
+	free(p pointer) error
+	host(bytes int64) ([]byte, error) // page-locked
+	freeHost(b []byte) error
+	available() (int64, error) // bytes of device memory
+
+	upload(dst pointer, src []byte) error
+	download(dst []byte, src pointer) error
+	// prepare makes a launch of a grid of blocks of 256 threads. Each argument is a pointer or an int64.
+	prepare(kernel string, grid int, args []uint64) (launch, error)
+	// capture records what f gives to the machine, without running it. A machine that cannot returns nil.
+	capture(f func() error) (captured, error)
+	sync() error
+
+	// close releases the stream; memory must have been freed.
+	close() error
+}
+
+type launch interface{ run() error }
+
+type captured interface {
+	run() error
+	close() error
+}
+
+// threads is how many threads a block of every kernel has.
+const threads = 256
+
+// blocks returns how many blocks hold n threads.
+func blocks(n int64) int { return int((n + threads - 1) / threads) }

@@ -1,0 +1,149 @@
+//go:build cuda
+
+package cuda
+
+import "fmt"
+
+// A call is one launch before a machine has prepared it.
+type call struct {
+	kernel string
+	grid   int
+	args   []uint64
+}
+
+// runs names the variant of a kernel for these channel counts and returns how many values a thread has: 8 where all
+// are multiples of 8, else 1.
+func runs(kernel string, channels ...int) (string, int64) {
+	for _, c := range channels {
+		if c%8 != 0 {
+			return kernel + "_1", 1
+		}
+	}
+	return kernel + "_8", 8
+}
+
+// arg turns pointers and integers into the eight bytes that launches pass.
+func arg(values ...any) []uint64 {
+	out := make([]uint64, len(values))
+	for i, v := range values {
+		switch v := v.(type) {
+		case pointer:
+			out[i] = uint64(v)
+		case int:
+			out[i] = uint64(int64(v))
+		case int64:
+			out[i] = uint64(v)
+		default:
+			panic(fmt.Sprintf("cuda: argument of type %T", v))
+		}
+	}
+	return out
+}
+
+// The calls of the operators; n is a number of positions, and null pointers are 0.
+
+func callLin(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, shift int) call {
+	grid := (n + 127) / 128 * int64((out+blockOutputs-1)/blockOutputs)
+	return call{"lin", int(grid), arg(dst, src, res, w, bias, mul, n, in, out, shift)}
+}
+
+// callLinActSum4 computes out channels from a lin to 4*out.
+func callLinActSum4(dst, src pointer, w, bias, mul pointer, n int64, in, out, shift, f int) call {
+	grid := (n + 127) / 128 * int64((out+15)/16)
+	return call{"lin_actsum4", int(grid), arg(dst, src, w, bias, mul, n, in, out, shift, f)}
+}
+
+func callLin16(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, shift int) call {
+	return call{"lin16", blocks(n * int64(out)), arg(dst, src, res, w, bias, mul, n, in, out, shift)}
+}
+
+func callDWAct(dst, src pointer, w, bias, mul pointer, h, width, c, f, shift int) call {
+	name, v := runs("dwact", c)
+	return call{name, blocks(int64(h) * int64(width) * int64(c) / v), arg(dst, src, w, bias, mul, h, width, c, f, shift)}
+}
+
+func callActSum4(dst, src pointer, n int64, c, f int) call {
+	name, v := runs("actsum4", c)
+	return call{name, blocks(n * int64(c) / v), arg(dst, src, n, c, f)}
+}
+
+func callScale(dst, src, table, frame pointer, n int64, c, shift int) call {
+	name, v := runs("scale", c)
+	return call{name, blocks(n * int64(c) / v), arg(dst, src, table, frame, n, c, shift)}
+}
+
+func callRequant(dst, src pointer, n int64, c, shift int) call {
+	name, v := runs("requant", c)
+	units := n * int64(c) / v
+	return call{name, blocks(units), arg(dst, src, units, shift)}
+}
+
+func callClamp(dst, src pointer, n int64, c, lo, hi int) call {
+	name, v := runs("clamp", c)
+	units := n * int64(c) / v
+	return call{name, blocks(units), arg(dst, src, units, lo, hi)}
+}
+
+// callPlace copies c channels to channels at.. of total.
+func callPlace(dst, src pointer, n int64, c, total, at int) call {
+	name, v := runs("place", c, total, at)
+	return call{name, blocks(n * int64(c) / v), arg(dst, src, n, c, total, at)}
+}
+
+// callS2D makes h x w positions from r*h x r*w of c channels.
+func callS2D(dst, src pointer, h, w, c, r int) call {
+	name, v := runs("s2d", c)
+	return call{name, blocks(int64(h) * int64(w) * int64(c*r*r) / v), arg(dst, src, h, w, c, r)}
+}
+
+// callD2S makes h x w positions of c channels.
+func callD2S(dst, src pointer, h, w, c, r int) call {
+	name, v := runs("d2s", c)
+	return call{name, blocks(int64(h) * int64(w) * int64(c) / v), arg(dst, src, h, w, c, r)}
+}
+
+func callMove(dst, src, vectors pointer, h, w, c int) call {
+	name, v := runs("move", c)
+	return call{name, blocks(int64(h) * int64(w) * int64(c) / v), arg(dst, src, vectors, h, w, c)}
+}
+
+func callCompensate(dst, ref, vectors pointer, w, h int) call {
+	return call{"compensate", blocks(int64(w) * int64(h) * 3 / 2), arg(dst, ref, vectors, w, h)}
+}
+
+func callPack(dst, picture, table pointer, w, h int) call {
+	return call{"pack", blocks(int64(w/8) * int64(h/8) * 12), arg(dst, picture, table, w, h)}
+}
+
+func callUnpack(picture, head, pred pointer, w, h, f int) call {
+	return call{"unpack", blocks(int64(w/8) * int64(h/8) * 12), arg(picture, head, pred, w, h, f)}
+}
+
+func callZTables(tables, table, frame pointer, n int64, c int) call {
+	return call{"z_tables", blocks(n * int64(c)), arg(tables, table, frame, n, c)}
+}
+
+func callZSymbols(k, z pointer, values int64, f int) call {
+	return call{"z_symbols", blocks(values), arg(k, z, values, f)}
+}
+
+func callScaleIndex(index, v pointer, values int64, f int) call {
+	return call{"scale_index", blocks(values), arg(index, v, values, f)}
+}
+
+// callYTables and callYSymbols take c, the channels of y; a step codes half of them.
+func callYTables(tables, index pointer, n int64, w, c, step int) call {
+	return call{"y_tables", blocks(n * int64(c/2)), arg(tables, index, n, w, c, step)}
+}
+
+func callYSymbols(k, tables, y, q, mean, rexp, frame pointer, n int64, w, c, step, shift, fm int) call {
+	return call{"y_symbols", blocks(n * int64(c/2)), arg(k, tables, y, q, mean, rexp, frame, n, w, c, step, shift, fm)}
+}
+
+func callLatent(dst, k, mean, base pointer, n int64, w, c, step, fm int) call {
+	return call{"latent", blocks(n * int64(c)), arg(dst, k, mean, base, n, w, c, step, fm)}
+}
+
+func callUnstep(dst, yhat, q, exp pointer, values int64, shift int) call {
+	return call{"unstep", blocks(values), arg(dst, yhat, q, exp, values, shift)}
+}
