@@ -21,6 +21,11 @@ type Graph struct {
 
 // build makes the buffer source for pictures like f, the sink, and the filters between them.
 func (g *Graph) build(desc string, f *Frame, tb, sar yuv.Rational) (err error) {
+	defer func() {
+		if err != nil {
+			g.src, g.sink = nil, nil // a failed parse has freed them
+		}
+	}()
 	w, h := f.Size()
 	args := astiav.FilterArgs{
 		"video_size":   fmt.Sprintf("%dx%d", w, h),
