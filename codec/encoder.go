@@ -30,11 +30,11 @@ type Encoder struct {
 	coder   *entropy.Encoder
 	payload []byte
 
-	metaSize      int
-	first, end    int64 // the first frame's time, and where the last frame ends
-	payloadsBytes int64
-	failed        error // after a failure the stream cannot go on
-	closed        bool
+	metaSize     int
+	first, end   int64 // the first frame's time, and where the last frame ends
+	payloadBytes int64
+	failed       error // after a failure the stream cannot go on
+	closed       bool
 }
 
 // Summary says what an encoder has written.
@@ -113,6 +113,9 @@ func (e *Encoder) fail(err error) error {
 
 // Metadata adds an entry to the stream, at the next chunk boundary.
 func (e *Encoder) Metadata(key, value string) error {
+	if e.closed {
+		return errors.New("codec: metadata after Close")
+	}
 	entry := Entry{key, value}
 	if err := entry.check(); err != nil {
 		return fmt.Errorf("codec: metadata: %w", err)
@@ -192,7 +195,7 @@ func (e *Encoder) encodeFrame(p prepared, pts int64) (FrameInfo, error) {
 		Offset: -1, PayloadBytes: len(e.payload), Hash: hash, Whole: true, Decoded: picture,
 	}
 	info.Bytes, err = e.out.add(r, hash)
-	e.payloadsBytes += int64(len(e.payload))
+	e.payloadBytes += int64(len(e.payload))
 	e.log.Debug("frame", "frame", info.Number, "type", p.typ.String(), "qp", p.qp, "bytes", info.Bytes, "lanes", lanes)
 	return info, err
 }
@@ -233,7 +236,7 @@ func (e *Encoder) Close() (Summary, error) {
 	err := e.fail(e.out.finish(duration))
 	e.Abort()
 	return Summary{
-		Frames: e.out.count, GOPs: e.out.gops, Bytes: e.out.offset, PayloadBytes: e.payloadsBytes, Duration: duration,
+		Frames: e.out.count, GOPs: e.out.gops, Bytes: e.out.offset, PayloadBytes: e.payloadBytes, Duration: duration,
 	}, err
 }
 

@@ -1,0 +1,91 @@
+package codec
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/nvcodec/nvcodec/inference"
+	"github.com/nvcodec/nvcodec/yuv"
+)
+
+// benchSource is a moving picture of 640x360 and the options that every benchmark here uses.
+func benchSource(b *testing.B, kernels inference.Backend) (*source, EncoderOptions) {
+	o := DefaultOptions()
+	o.Model, o.Backend, o.SceneCut = loadModel(b, "nvc1-base"), kernels, false
+	return &source{frames: video(640, 360, 8, 0)}, o
+}
+
+// A source repeats its frames forwards and backwards, with rising times.
+type source struct {
+	frames []*yuv.Frame
+	n      int64
+}
+
+func (s *source) next() *yuv.Frame {
+	last := int64(len(s.frames) - 1)
+	i := s.n % (2 * last)
+	f := s.frames[min(i, 2*last-i)]
+	f.PTS = s.n
+	s.n++
+	return f
+}
+
+func BenchmarkEncode(b *testing.B) {
+	for _, kernels := range inference.Backends() {
+		for _, ahead := range []bool{false, true} {
+			b.Run(fmt.Sprintf("model=base/size=640x360/ahead=%v/impl=%s", ahead, kernels.Kernels()), func(b *testing.B) {
+				src, o := benchSource(b, kernels)
+				e, err := NewEncoder(io.Discard, formatOf(src.frames), o)
+				if err != nil {
+					b.Fatal(err)
+				}
+				defer e.Abort()
+				f := *src.next()
+				for b.Loop() {
+					next := *src.next()
+					if ahead && len(e.announced) == 0 {
+						e.Ahead(&f)
+					}
+					if ahead {
+						e.Ahead(&next)
+					}
+					if _, err := e.Write(context.Background(), &f); err != nil {
+						b.Fatal(err)
+					}
+					f = next
+				}
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "frames/s")
+			})
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for _, kernels := range inference.Backends() {
+		b.Run("model=base/size=640x360/impl="+kernels.Kernels(), func(b *testing.B) {
+			src, o := benchSource(b, fastest())
+			stream, _, _ := encode(b, o, src.frames, formatOf(src.frames))
+			do := decoderOptionsOf(o)
+			do.Backend = kernels
+			r := bytes.NewReader(stream)
+			d, err := NewDecoder(r, do)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer d.Close()
+			for b.Loop() {
+				_, _, err := d.Next(context.Background())
+				if err == io.EOF {
+					err = d.SeekTo(0)
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "frames/s")
+		})
+	}
+}
