@@ -178,3 +178,21 @@ func (t *Tensor) check() error {
 	}
 	return nil
 }
+
+// Ints gives packages that know nothing of models what they read from one: a tensor's shape and values, ok when there
+// is such a tensor and its values fit int32.
+func (m *Model) Ints(name string) (shape []int, data []int32, ok bool) {
+	t, ok := m.Tensors[name]
+	if !ok {
+		return nil, nil, false
+	}
+	wide := t.Int64s()
+	data = make([]int32, len(wide))
+	for i, v := range wide {
+		data[i] = int32(v)
+		if int64(data[i]) != v {
+			return nil, nil, false
+		}
+	}
+	return t.Shape, data, true
+}

@@ -51,3 +51,33 @@ type Frame struct {
 	PTS      int64 // in ticks of Format.TimeBase
 	Duration int64 // in the same ticks; 0 unknown
 }
+
+// Pad copies src into the upper left corner of p, which is as large or larger, and repeats each plane's last column and
+// row beyond it; chroma of an odd size is ⌈w/2⌉ samples wide before it is repeated. Of equal sizes it is a plain copy.
+func (p *Planes) Pad(src *Planes) {
+	padPlane(p.Y, p.StrideY, p.W, p.H, src.Y, src.StrideY, src.W, src.H)
+	padPlane(p.U, p.StrideC, p.CW(), p.CH(), src.U, src.StrideC, src.CW(), src.CH())
+	padPlane(p.V, p.StrideC, p.CW(), p.CH(), src.V, src.StrideC, src.CW(), src.CH())
+}
+
+func padPlane(dst []byte, dstStride, dw, dh int, src []byte, srcStride, w, h int) {
+	for y := range h {
+		row := dst[y*dstStride : y*dstStride+dw]
+		copy(row, src[y*srcStride:y*srcStride+w])
+		last := row[w-1]
+		for x := w; x < dw; x++ {
+			row[x] = last
+		}
+	}
+	last := dst[(h-1)*dstStride : (h-1)*dstStride+dw]
+	for y := h; y < dh; y++ {
+		copy(dst[y*dstStride:y*dstStride+dw], last)
+	}
+}
+
+// Clone returns a copy with tight rows.
+func (p *Planes) Clone() *Planes {
+	c := New(p.W, p.H)
+	c.Pad(p)
+	return c
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/nvcodec/nvcodec/codec"
+	"github.com/nvcodec/nvcodec/inference"
+	"github.com/nvcodec/nvcodec/metrics"
+	"github.com/nvcodec/nvcodec/yuv"
+)
+
+// ours encodes a clip with one intra frame and takes PSNR from the encoder's reconstruction, which tests show to be
+// the decoder's.
+func ours(ctx context.Context, m *inference.Model, b inference.Backend, f yuv.Format, video []*yuv.Frame, qp, reset, threshold, threads int) (point, error) {
+	o := codec.DefaultOptions()
+	o.Model, o.Backend, o.Threads = m, b, threads
+	o.QPI, o.QPP = qp, qp
+	o.IntraPeriod, o.SceneCut = 1<<20, false
+	o.Threshold = threshold
+	if reset >= 0 {
+		o.ResetInterval = reset
+	}
+	var stream bytes.Buffer
+	enc, err := codec.NewEncoder(&stream, f, o)
+	if err != nil {
+		return point{}, err
+	}
+	p := point{Setting: itoa(qp)}
+	var mean metrics.Mean
+	for _, frame := range video {
+		info, err := enc.Write(ctx, frame)
+		if err != nil {
+			return point{}, err
+		}
+		q, err := metrics.Compare(&frame.Planes, info.Decoded)
+		if err != nil {
+			return point{}, err
+		}
+		mean.Add(q)
+		p.Payload += int64(info.PayloadBytes)
+	}
+	if _, err := enc.Close(); err != nil {
+		return point{}, err
+	}
+	p.Bytes, p.PSNRY = int64(stream.Len()), mean.Value().Y
+	return p, nil
+}

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nvcodec/nvcodec/batch"
+	"github.com/nvcodec/nvcodec/codec"
+	"github.com/nvcodec/nvcodec/internal/atomicfile"
+	"github.com/nvcodec/nvcodec/metrics"
+	"github.com/nvcodec/nvcodec/pipeio"
+)
+
+type encodeOptions struct {
+	machine
+	input
+	qp, qpI, qpP int
+	model        string
+	intraPeriod  int
+	reset        int
+	threshold    int
+	reach        int
+	noSceneCut   bool
+	lowDelay     bool
+	workers      int
+	overwrite    bool
+}
+
+// encodeResult is what encode prints with --json, a line for each file; fields are only ever added.
+type encodeResult struct {
+	Input    string         `json:"input"`
+	Output   string         `json:"output"`
+	Frames   int64          `json:"frames"`
+	Width    int            `json:"width"`
+	Height   int            `json:"height"`
+	Seconds  float64        `json:"seconds"` // the video's own time
+	Bytes    int64          `json:"bytes"`
+	Payload  int64          `json:"payload_bytes"`
+	Kbps     float64        `json:"kbps"`
+	PSNR     metrics.Planes `json:"psnr"`
+	FPS      float64        `json:"fps"`
+	Model    string         `json:"model"`
+	Kernels  string         `json:"kernels"`
+	Notes    []string       `json:"notes"`
+	Duration float64        `json:"wall_seconds"`
+}
+
+func newEncode(e *env) *cobra.Command {
+	var o encodeOptions
+	cmd := &cobra.Command{
+		Use:   "encode IN OUT",
+		Short: "Compress a video, or a folder of videos, to .nvc",
+		Long: `Compress IN to OUT. IN is a video file, a folder (read recursively; OUT mirrors it, a.mp4 becomes a.mp4.nvc), or - for
+y4m on standard input; OUT - writes the stream to standard output. An output that is there already, whole and made with
+the same settings, is skipped; any other needs --overwrite.`,
+		Example: `  nvcodec encode in.mp4 out.nvc
+  nvcodec encode --qp 20 --model nvc1-lite in.mkv small.nvc
+  ffmpeg -i in.mp4 -f yuv4mpegpipe - | nvcodec encode - out.nvc
+  nvcodec encode --input-res 1920x1080 --input-fps 25 raw.yuv out.nvc
+  nvcodec encode --workers 2 videos/ archive/`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runEncode(cmd.Context(), e, &o, args[0], args[1])
+		},
+	}
+	f := cmd.Flags()
+	d := codec.DefaultOptions()
+	f.IntVar(&o.qp, "qp", 42, "quality 0 (smallest) .. 63 (best)")
+	f.IntVar(&o.qpI, "qp-i", -1, "quality of intra frames (default: --qp)")
+	f.IntVar(&o.qpP, "qp-p", -1, "quality of inter frames (default: --qp)")
+	f.StringVar(&o.model, "model", "nvc1-base", "name of a shipped model, or a .nvm file")
+	f.IntVar(&o.intraPeriod, "intra-period", d.IntraPeriod, "frames from one intra frame to the next (1: intra only)")
+	f.IntVar(&o.reset, "reset-interval", d.ResetInterval, "inter frames between resets of the memory (0: none)")
+	f.IntVar(&o.threshold, "skip-threshold", -1, "do not code latents whose scale index is below this, 0..64 (default: the model's)")
+	f.IntVar(&o.reach, "search-reach", d.Reach, "reach of the motion search in luma samples")
+	f.BoolVar(&o.noSceneCut, "no-scene-cut", false, "do not start a GOP where the scene changes")
+	f.BoolVar(&o.lowDelay, "low-delay", false, "write every frame at once, in a chunk of its own")
+	f.IntVar(&o.workers, "workers", 1, "files of a folder coded at once; they share --threads")
+	f.BoolVar(&o.overwrite, "overwrite", false, "replace outputs that are there already")
+	o.input.flags(cmd)
+	o.machine.flags(cmd)
+	return cmd
+}
+
+// coding checks the options and turns them into the encoder's.
+func (o *encodeOptions) coding() (codec.EncoderOptions, error) {
+	c := codec.DefaultOptions()
+	pick := func(x int) int {
+		if x == -1 {
+			return o.qp
+		}
+		return x
+	}
+	c.QPI, c.QPP = pick(o.qpI), pick(o.qpP)
+	c.IntraPeriod, c.ResetInterval, c.Threshold, c.Reach = o.intraPeriod, o.reset, o.threshold, o.reach
+	c.SceneCut, c.LowDelay = !o.noSceneCut, o.lowDelay
+	for _, r := range []struct {
+		flag      string
+		v, lo, hi int
+	}{
+		{"qp", o.qp, 0, 63}, {"qp-i", c.QPI, 0, 63}, {"qp-p", c.QPP, 0, 63},
+		{"intra-period", o.intraPeriod, 1, 1 << 20}, {"reset-interval", o.reset, 0, 1 << 20},
+		{"skip-threshold", o.threshold, -1, 64}, {"search-reach", o.reach, 1, 508}, {"workers", o.workers, 1, 1024},
+	} {
+		if r.v < r.lo || r.v > r.hi {
+			return c, usagef("--%s %d: want %d..%d", r.flag, r.v, r.lo, r.hi)
+		}
+	}
+	m, err := findModel(o.model)
+	if err != nil {
+		return c, err
+	}
+	c.Model = m
+	c.Backend, err = o.backend()
+	return c, err
+}
+
+func runEncode(ctx context.Context, e *env, o *encodeOptions, in, out string) error {
+	if err := o.input.check(); err != nil {
+		return err
+	}
+	c, err := o.coding()
+	if err != nil {
+		return err
+	}
+	if in == "-" || out == "-" {
+		if info, err := os.Stat(in); err == nil && info.IsDir() {
+			return usagef("a folder cannot be written to standard output")
+		}
+		c.Threads = o.threads
+		return encodeFile(ctx, e, o, c, in, out, true)
+	}
+	plan, err := batch.Make(in, out, batch.Rule{Accept: pipeio.Readable, Rename: func(n string) string { return n + ".nvc" }})
+	if err != nil {
+		return err
+	}
+	return runJobs(ctx, e, plan, o.workers, o.threads, func(ctx context.Context, j batch.Job, threads int) error {
+		c := c
+		c.Threads = threads
+		return encodeFile(ctx, e, o, c, j.In, j.Out, !plan.Folder || o.workers == 1)
+	})
+}
+
+func encodeFile(ctx context.Context, e *env, o *encodeOptions, c codec.EncoderOptions, in, out string, alone bool) (err error) {
+	c.Extra = o.extra(in)
+	if out != "-" && !o.overwrite {
+		if done, err := alreadyEncoded(out, c); err != nil {
+			return err
+		} else if done {
+			return batch.ErrSkipped
+		}
+	}
+	src, err := pipeio.Open(ctx, in, o.input.options(c.Threads))
+	if err != nil {
+		return err
+	}
+	src = pipeio.Prefetch(src, 3)
+	defer src.Close()
+
+	var w io.Writer = e.stdout
+	if out != "-" {
+		file, err := atomicfile.Create(out, o.overwrite)
+		if err != nil {
+			return err
+		}
+		defer file.Abort()
+		defer func() {
+			if err == nil {
+				err = file.Commit()
+			}
+		}()
+		w = file
+	}
+	total := src.Frames()
+	if o.frames > 0 && (total < 0 || total > o.frames) {
+		total = o.frames
+	}
+	bar := e.newProgress(filepath.Base(in), total, alone)
+	defer bar.done()
+	res, err := encodeStream(ctx, e, src, w, c, o.frames, bar)
+	if err != nil {
+		return fmt.Errorf("%s: %w", in, err)
+	}
+	res.Input, res.Output = in, out
+	return e.printEncoded(res, out == "-")
+}
+
+// encodeStream is the whole path from a source to a stream: frames go straight from one to the other.
+func encodeStream(ctx context.Context, e *env, src pipeio.Source, w io.Writer, c codec.EncoderOptions, limit int64, bar *progress) (*encodeResult, error) {
+	start := time.Now()
+	f := src.Format()
+	enc, err := codec.NewEncoder(w, f, c)
+	if err != nil {
+		return nil, err
+	}
+	defer enc.Abort()
+	res := &encodeResult{Width: f.W, Height: f.H, Model: c.Model.Name, Kernels: c.Backend.Kernels(), Notes: []string{}}
+	said := 0
+	tell := func() error { // sources learn of some conversions only on the way
+		notes := src.Conversions()
+		for ; said < len(notes); said++ {
+			n := notes[said]
+			e.note("%s", n.Text)
+			res.Notes = append(res.Notes, n.Text)
+			if err := enc.Metadata("note", n.Text); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	span := newClock(f)
+	var psnr metrics.Mean
+	for limit == 0 || res.Frames < limit {
+		frame, err := src.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := tell(); err != nil {
+			return nil, err
+		}
+		info, err := enc.Write(ctx, frame)
+		if err != nil {
+			return nil, err
+		}
+		p, err := metrics.Compare(&frame.Planes, info.Decoded)
+		if err != nil {
+			return nil, err
+		}
+		psnr.Add(p)
+		span.add(frame.PTS, frame.Duration)
+		res.Frames++
+		res.Payload += int64(info.PayloadBytes)
+		bar.add(fmt.Sprintf("%.0f kbit/s %.2f dB", span.kbps(res.Payload), psnr.Value().Y))
+	}
+	if res.Frames == 0 {
+		return nil, errors.New("no frames to encode")
+	}
+	if err := tell(); err != nil {
+		return nil, err
+	}
+	sum, err := enc.Close()
+	if err != nil {
+		return nil, err
+	}
+	res.Bytes = sum.Bytes
+	res.Seconds, res.Kbps, res.PSNR = span.seconds(), span.kbps(sum.Bytes), psnr.Value()
+	res.Duration = time.Since(start).Seconds()
+	res.FPS = float64(res.Frames) / res.Duration
+	return res, nil
+}
+
+// extra is what, beside the encoder's own settings, decides the stream's content: part of the settings text, so that a
+// later run can tell whether an existing output is the one it would make.
+func (o *encodeOptions) extra(in string) string {
+	var s []string
+	if info, err := os.Stat(in); err == nil && info.Mode().IsRegular() {
+		s = append(s, fmt.Sprintf("source=%d", info.Size()))
+	}
+	if o.seek > 0 {
+		s = append(s, "seek="+o.seek.String())
+	}
+	if o.frames > 0 {
+		s = append(s, fmt.Sprintf("frames=%d", o.frames))
+	}
+	if o.resolution > 0 {
+		s = append(s, fmt.Sprintf("resolution=%d", o.resolution))
+	}
+	return strings.Join(s, " ")
+}
+
+// alreadyEncoded reports whether out is a whole stream of this source made with these settings. Any other existing
+// file is an error: it is not ours to replace.
+func alreadyEncoded(out string, c codec.EncoderOptions) (bool, error) {
+	file, err := os.Open(out)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil {
+		return false, err
+	}
+	const hint = "; use --overwrite to replace it"
+	switch info, err := codec.Peek(file, st.Size()); {
+	case err != nil:
+		return false, fmt.Errorf("%s is there already and is not a whole stream (%w)%s", out, err, hint)
+	case !info.Complete:
+		return false, fmt.Errorf("%s is there already and is not a whole stream%s", out, hint)
+	case info.Header.Model != c.Model.ID || info.Settings() != c.Settings():
+		return false, fmt.Errorf("%s is there already, made from another source or with other settings%s", out, hint)
+	}
+	return true, nil
+}
+
+func (e *env) printEncoded(r *encodeResult, dataOnStdout bool) error {
+	switch {
+	case e.json && dataOnStdout:
+		sub := *e
+		sub.stdout = e.stderr
+		return sub.printJSON(r)
+	case e.json:
+		return e.printJSON(r)
+	case e.quiet:
+		return nil
+	}
+	printing.Lock()
+	defer printing.Unlock()
+	_, err := fmt.Fprintf(e.stderr, "%s: %d frames, %dx%d, %d bytes, %.1f kbit/s, PSNR Y %.2f U %.2f V %.2f dB, %.2f frames/s\n",
+		r.Output, r.Frames, r.Width, r.Height, r.Bytes, r.Kbps, r.PSNR.Y, r.PSNR.U, r.PSNR.V, r.FPS)
+	return err
+}

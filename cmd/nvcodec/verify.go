@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/nvcodec/nvcodec/batch"
+	"github.com/nvcodec/nvcodec/codec"
+)
+
+type verifyOptions struct {
+	machine
+	model   string
+	workers int
+}
+
+func newVerify(e *env) *cobra.Command {
+	var o verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify IN...",
+		Short: "Decode streams and check every picture's hash, writing nothing",
+		Long: `Decode each IN (.nvc, a folder, or - for standard input) completely and compare every picture with the hash that its
+encoder stored. Exit code 0 says that this machine reproduces every bit and that the stream is whole.`,
+		Example: `  nvcodec verify clip.nvc
+  nvcodec verify --kernels generic --json archive/`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runVerify(cmd.Context(), e, &o, args)
+		},
+	}
+	cmd.Flags().StringVar(&o.model, "model", "", "a .nvm file to use for streams that name it")
+	cmd.Flags().IntVar(&o.workers, "workers", 1, "files verified at once; they share --threads")
+	o.machine.flags(cmd)
+	return cmd
+}
+
+func runVerify(ctx context.Context, e *env, o *verifyOptions, args []string) error {
+	b, err := o.backend()
+	if err != nil {
+		return err
+	}
+	find, err := modelsByID(o.model)
+	if err != nil {
+		return err
+	}
+	d := codec.DecoderOptions{Models: find, Backend: b}
+	plan := &batch.Plan{Folder: len(args) > 1}
+	for _, a := range args {
+		info, err := os.Stat(a)
+		if a == "-" || err == nil && !info.IsDir() {
+			plan.Jobs = append(plan.Jobs, batch.Job{In: a})
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		// The outputs of this plan are never made: it only lists the folder.
+		p, err := batch.Make(a, filepath.Join(os.DevNull, "none"), batch.Rule{Accept: isStream, Rename: filepath.Base})
+		if err != nil {
+			return err
+		}
+		plan.Folder = true
+		plan.Jobs = append(plan.Jobs, p.Jobs...)
+		plan.Ignored = append(plan.Ignored, p.Ignored...)
+	}
+	return runJobs(ctx, e, plan, o.workers, o.threads, func(ctx context.Context, j batch.Job, threads int) error {
+		d := d
+		d.Threads = threads
+		r, total, err := openStream(e, j.In)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		bar := e.newProgress(filepath.Base(j.In), total, o.workers == 1)
+		defer bar.done()
+		res, err := decodeStream(ctx, e, r, d, 0, nil, bar)
+		if err != nil {
+			return fmt.Errorf("%s: %w", j.In, err)
+		}
+		res.Input = j.In
+		return e.printDecoded(res, false)
+	})
+}
