@@ -4,16 +4,25 @@ package cuda
 
 import (
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"github.com/nvcodec/nvcodec/inference/cuda/emu"
 )
 
+// An emulatedDevice is the memory that the machines of one backend share.
+type emulatedDevice struct {
+	mu     sync.Mutex
+	memory map[pointer][]byte
+}
+
+func newEmulatedDevice() *emulatedDevice { return &emulatedDevice{memory: map[pointer][]byte{}} }
+
 // emulated is a machine in software. What it is given waits until sync, so that host memory that changes too early
 // shows, and every other launch runs its blocks and threads backwards.
 type emulated struct {
+	*emulatedDevice
 	sm        int
-	memory    map[pointer][]byte
 	pinned    map[*byte]bool
 	queue     []func() error
 	recording *[]func() error
@@ -21,8 +30,8 @@ type emulated struct {
 	closed    bool
 }
 
-func newEmulated(sm int) *emulated {
-	return &emulated{sm: sm, memory: map[pointer][]byte{}, pinned: map[*byte]bool{}}
+func newEmulated(d *emulatedDevice, sm int) *emulated {
+	return &emulated{emulatedDevice: d, sm: sm, pinned: map[*byte]bool{}}
 }
 
 func (e *emulated) family() int { return e.sm }
@@ -36,11 +45,15 @@ func (e *emulated) alloc(n int64) (pointer, error) {
 		b[i] = 0xa5 // what was there before must not matter
 	}
 	p := pointer(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.memory[p] = b
 	return p, nil
 }
 
 func (e *emulated) free(p pointer) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	b, ok := e.memory[p]
 	if !ok {
 		return fmt.Errorf("free of %#x, which is not allocated", p)
@@ -70,6 +83,8 @@ func (e *emulated) available() (int64, error) { return 1 << 40, nil }
 
 // at returns n bytes of device memory, all within one allocation.
 func (e *emulated) at(p pointer, n int) ([]byte, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for base, b := range e.memory {
 		if p >= base && p+pointer(n) <= base+pointer(len(b)) {
 			return b[p-base:][:n], nil
@@ -154,8 +169,8 @@ func (e *emulated) close() error {
 		return fmt.Errorf("closed twice")
 	}
 	e.closed = true
-	if n := len(e.memory) + len(e.pinned); n > 0 {
-		return fmt.Errorf("%d blocks of memory are left", n)
+	if n := len(e.pinned); n > 0 {
+		return fmt.Errorf("%d blocks of page-locked memory are left", n)
 	}
 	return nil
 }

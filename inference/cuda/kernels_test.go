@@ -20,10 +20,14 @@ import (
 func eachMachine(t *testing.T, test func(t *testing.T, m machine)) {
 	for _, sm := range families {
 		t.Run(fmt.Sprintf("impl=emulated/sm_%d", sm), func(t *testing.T) {
-			m := newEmulated(sm)
+			d := newEmulatedDevice()
+			m := newEmulated(d, sm)
 			test(t, m)
 			if err := m.close(); err != nil {
 				t.Error(err)
+			}
+			if n := len(d.memory); n > 0 {
+				t.Errorf("%d blocks of device memory are left", n)
 			}
 		})
 	}
