@@ -3,7 +3,11 @@
 // runs in the codec, which reads the integers from the model file.
 package tables
 
-import "github.com/nvcodec/nvcodec/rans"
+import (
+	"slices"
+
+	"github.com/nvcodec/nvcodec/rans"
+)
 
 // A Table is an integer tensor of a model file.
 type Table struct {
@@ -13,8 +17,8 @@ type Table struct {
 	Data  []int64
 }
 
-// All returns the tables that every model of the nvc1 family has: entropy coding and vectors, in name order.
-func All() []Table { return append(entropyTables(), vectorTables()...) }
+// All returns the tables that every model of the nvc1 family has: entropy coding, vectors and motion search, in name order.
+func All() []Table { return slices.Concat(entropyTables(), vectorTables(), motionTables()) }
 
 // Exp returns the tables of the log step q: e[q+1536] = exp(q/512)·2^16 and r[q+1536] = exp(-q/512)·2^16, q in ±1536.
 func Exp() (e, r []int32) {
