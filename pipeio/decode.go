@@ -153,14 +153,14 @@ func (d *PacketDecoder) feed(ctx context.Context) error {
 	return nil
 }
 
+// damage counts what the decoder complains of. The first place is noted at once, the number at the end.
 func (d *PacketDecoder) damage(err error) error {
 	d.damaged++
 	d.cause = err
-	return d.noteDamage()
-}
-
-func (d *PacketDecoder) noteDamage() error {
-	return d.notes.replace(Note{"damaged", plural(d.damaged, "picture") + " damaged; what the decoder makes of them may differ between runs", true})
+	if d.damaged > 1 {
+		return nil
+	}
+	return d.notes.add(Note{"damaged", fmt.Sprintf("damaged at picture %d; what the decoder makes of damage may differ between runs", d.decoded), true})
 }
 
 // describe fills in p from its frame; ok is false for pictures before the wanted time.
@@ -190,8 +190,7 @@ func (d *PacketDecoder) describe(p *Picture) (ok bool, err error) {
 	}
 	d.given++
 	if props.Corrupt {
-		d.damaged++
-		if err := d.noteDamage(); err != nil {
+		if err := d.damage(errors.New("damaged pictures")); err != nil {
 			return false, err
 		}
 	}
@@ -232,6 +231,9 @@ func fillColour(c, container yuv.Colour) yuv.Colour {
 func (d *PacketDecoder) end() error {
 	switch {
 	case d.given > 0:
+		if d.damaged > 1 {
+			d.notes.add(Note{"damaged", plural(d.damaged, "place") + " damaged in all", true})
+		}
 		return io.EOF
 	case d.sight:
 		return errOvershot

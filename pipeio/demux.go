@@ -47,7 +47,7 @@ type Demuxer struct {
 	sought    bool
 	missing   int64 // bytes that the file's structure says and the file has not
 	packets   int64 // of the video so far
-	corrupt   int64
+	corrupt   bool
 	err       error
 	damageErr error // why reading ended early
 }
@@ -214,9 +214,9 @@ func (d *Demuxer) Next(ctx context.Context) (*Packet, error) {
 			continue
 		}
 		d.packets++
-		if p.Corrupt() {
-			d.corrupt++
-			if d.err = d.notes.replace(Note{"packets", plural(d.corrupt, "packet") + " of the video damaged", true}); d.err != nil {
+		if p.Corrupt() && !d.corrupt {
+			d.corrupt = true
+			if d.err = d.notes.add(Note{"packets", fmt.Sprintf("damaged data from packet %d of the video on", d.packets), true}); d.err != nil {
 				d.Release(p)
 				return nil, d.err
 			}

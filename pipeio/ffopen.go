@@ -120,8 +120,8 @@ func adapt(ctx context.Context, s *planarSource, o OpenOptions) (Source, error) 
 	if o.Resolution == 0 && !s.interl {
 		return s, nil
 	}
-	up := &uploader{src: s}
 	notes := &notebook{file: s.name, strict: o.Strict}
+	up := &uploader{src: s, notes: notes}
 	c := &ColorConverter{c: converter{in: up, notes: notes, o: ConvertOptions{Resolution: o.Resolution, Threads: o.Threads},
 		video: StreamInfo{TimeBase: s.format.TimeBase, FrameRate: s.format.FrameRate}}}
 	first, err := c.Next(ctx)
@@ -132,7 +132,7 @@ func adapt(ctx context.Context, s *planarSource, o OpenOptions) (Source, error) 
 		}
 		return nil, err
 	}
-	return &stageSource{Source: &filteredSource{planarSource: s, format: c.Format(), notes: notes, up: up}, stage: c, first: first}, nil
+	return &stageSource{Source: &filteredSource{planarSource: s, format: c.Format(), notes: notes}, stage: c, first: first}, nil
 }
 
 // A filteredSource is a planarSource behind filters.
@@ -140,25 +140,24 @@ type filteredSource struct {
 	*planarSource
 	format yuv.Format
 	notes  *notebook
-	up     *uploader
 }
 
 func (s *filteredSource) Format() yuv.Format  { return s.format }
-func (s *filteredSource) Conversions() []Note { return append(s.up.conversions(), s.notes.all()...) }
+func (s *filteredSource) Conversions() []Note { return s.notes.all() }
 
 // An uploader makes Pictures of a planarSource's frames.
 type uploader struct {
 	src   *planarSource
-	mu    notebook // only its lock and list: the source's notes as of the last picture
+	notes *notebook // gets the source's notes
 	frame []*Picture
 }
-
-func (u *uploader) conversions() []Note { return u.mu.all() }
 
 func (u *uploader) Next(ctx context.Context) (*Picture, error) {
 	f, err := u.src.Next(ctx)
 	for _, n := range u.src.Conversions() {
-		u.mu.add(n)
+		if e := u.notes.add(n); e != nil {
+			return nil, e
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -72,10 +72,7 @@ func createFFmpeg(ctx context.Context, path string, f yuv.Format, o CreateOption
 }
 
 func (s *ffSink) open(container string, f yuv.Format, o CreateOptions) (err error) {
-	w := av.WriterOptions{URL: "file:" + s.out.target, Container: container, Encoder: o.Encoder, Format: f, Full: f.Colour.Range == 2, Threads: o.Threads, Options: map[string]string{}}
-	if s.out.temp != "" {
-		w.URL = "file:" + s.out.temp
-	}
+	w := av.WriterOptions{URL: "file:" + s.out.path, Container: container, Encoder: o.Encoder, Format: f, Full: f.Colour.Range == 2, Threads: o.Threads, Options: map[string]string{}}
 	if w.Encoder == "" {
 		w.Encoder = "libx264"
 	}

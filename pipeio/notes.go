@@ -30,20 +30,6 @@ func (b *notebook) add(n Note) error {
 	return nil
 }
 
-// replace records a note whose text grows (a count) in place of the one with its key.
-func (b *notebook) replace(n Note) error {
-	b.mu.Lock()
-	for i, o := range b.list {
-		if o.Key == n.Key {
-			b.list[i] = n
-			b.mu.Unlock()
-			return nil
-		}
-	}
-	b.mu.Unlock()
-	return b.add(n)
-}
-
 func (b *notebook) all() []Note {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,125 +1,74 @@
 package pipeio
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/nvcodec/nvcodec/internal/atomicfile"
 )
 
 // An output is a file under a temporary name beside the one it gets on close. Standard output, devices and FIFOs are
 // written directly.
 type output struct {
-	name      string // as the user wrote it
-	w         io.Writer
-	file      *os.File // nil for standard output
-	temp      string   // "" when written directly
-	target    string   // name with symbolic links followed
-	overwrite bool
+	name string // as the user wrote it
+	w    io.Writer
+	path string // where the data goes, for those who open it by name
+	file *atomicfile.File
+	raw  *os.File // of a device or FIFO
 }
 
 // createOutput refuses an existing file at once unless it may be replaced.
 func createOutput(path string, overwrite bool) (*output, error) {
-	o := &output{name: path, target: path, overwrite: overwrite}
+	target := path
 	if p, err := filepath.EvalSymlinks(path); err == nil {
-		o.target = p // a link stays a link
+		target = p // a link stays a link
 	}
-	switch s, err := os.Stat(o.target); {
-	case err == nil && s.IsDir():
-		return nil, fmt.Errorf("%s: is a folder", path)
-	case err == nil && !s.Mode().IsRegular():
-		f, err := os.OpenFile(o.target, os.O_WRONLY, 0)
+	if s, err := os.Stat(target); err == nil && !s.Mode().IsRegular() && !s.IsDir() {
+		f, err := os.OpenFile(target, os.O_WRONLY, 0)
 		if err != nil {
 			return nil, fileError(path, err)
 		}
-		o.file, o.w = f, f
-		return o, nil
-	case err == nil && !overwrite:
-		return nil, fmt.Errorf("%s: %w", path, ErrExists)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, fileError(path, err)
+		return &output{name: path, w: f, path: target, raw: f}, nil
 	}
-	dir, base := filepath.Split(o.target)
-	if len(base) > 200 { // file systems stop at 255 bytes
-		base = base[:200]
+	f, err := atomicfile.Create(target, overwrite)
+	if err != nil {
+		return nil, outputError(path, err)
 	}
-	for range 100 {
-		var r [4]byte
-		rand.Read(r[:])
-		o.temp = dir + "." + base + "." + hex.EncodeToString(r[:]) + ".part"
-		f, err := os.OpenFile(o.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
-		if err == nil {
-			o.file, o.w = f, f
-			return o, nil
-		}
-		if !errors.Is(err, fs.ErrExist) {
-			return nil, fileError(path, err)
-		}
-	}
-	return nil, fmt.Errorf("%s: no free temporary name in its folder", path)
+	return &output{name: path, w: f, path: f.Name(), file: f}, nil
 }
 
 // close makes the file durable and gives it its name.
 func (o *output) close() error {
-	if o.file == nil {
-		return nil
-	}
-	if o.temp == "" {
-		return wrap(o.name, o.file.Close())
-	}
-	err := o.file.Sync()
-	if e := o.file.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = o.rename()
-	}
-	if err != nil {
-		os.Remove(o.temp)
-		return wrap(o.name, err)
-	}
-	if d, err := os.Open(filepath.Dir(o.target)); err == nil {
-		d.Sync() // the name too; file systems without this have nothing to sync
-		d.Close()
+	switch {
+	case o.file != nil:
+		return outputError(o.name, o.file.Commit())
+	case o.raw != nil:
+		return outputError(o.name, o.raw.Close())
 	}
 	return nil
 }
 
-func (o *output) rename() error {
-	if o.overwrite {
-		return os.Rename(o.temp, o.target)
-	}
-	// a link, unlike a rename, fails if another process made the file in the meantime
-	if err := os.Link(o.temp, o.target); err == nil {
-		return os.Remove(o.temp)
-	} else if errors.Is(err, fs.ErrExist) {
-		return ErrExists
-	}
-	if _, err := os.Lstat(o.target); err == nil { // a file system without links
-		return ErrExists
-	}
-	return os.Rename(o.temp, o.target)
-}
-
 // abort leaves nothing.
 func (o *output) abort() error {
-	if o.file == nil {
-		return nil
+	switch {
+	case o.file != nil:
+		return outputError(o.name, o.file.Abort())
+	case o.raw != nil:
+		return outputError(o.name, o.raw.Close())
 	}
-	o.file.Close()
-	if o.temp == "" {
-		return nil
-	}
-	return wrap(o.name, os.Remove(o.temp))
+	return nil
 }
 
-func wrap(name string, err error) error {
-	if err == nil {
+func outputError(name string, err error) error {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, fs.ErrExist):
+		return fmt.Errorf("%s: %w", name, ErrExists)
 	}
 	return fileError(name, err)
 }

@@ -115,8 +115,9 @@ func TestOutput(t *testing.T) {
 			if _, err := Create(ctx, filepath.Join(dir, "folder"+filepath.Ext(name)), f, CreateOptions{Overwrite: true}); err == nil {
 				t.Fatal("a folder was taken")
 			}
-			if _, err := Create(ctx, filepath.Join(dir, "missing", name), f, CreateOptions{}); err == nil || !strings.Contains(err.Error(), "missing") {
-				t.Fatalf("missing folder: %v", err)
+			write(t, filepath.Join(dir, "new", "folder", name), f, 1, CreateOptions{})
+			if _, err := Create(ctx, filepath.Join(probeFile(t), name), f, CreateOptions{}); err == nil {
+				t.Fatal("a file was taken for a folder")
 			}
 
 			// permissions are those of any new file
@@ -138,6 +139,8 @@ func TestOutput(t *testing.T) {
 		})
 	}
 }
+
+func probeFile(t *testing.T) string { return writeFile(t, "plain", nil) }
 
 func TestFullDevice(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ const (
 
 var (
 	// ErrExists: the output is there already and Overwrite is not set.
-	ErrExists = errors.New("output exists")
+	ErrExists = fs.ErrExist
 	// ErrSameFile: the output is one of the inputs.
 	ErrSameFile = errors.New("output is the input")
 	// ErrNoFFmpeg: the name needs FFmpeg and this build has none.
@@ -61,8 +62,8 @@ type Source interface {
 	// Frames is the number of pictures, as far as the container tells or its duration suggests; -1 if unknown. It
 	// is for progress, not for allocation.
 	Frames() int64
-	// Conversions are the notes so far. Those on damage and truncation come with the pictures, so the list is
-	// complete after io.EOF only.
+	// Conversions are the notes so far. The list only grows at its end; those on damage and truncation come with the
+	// pictures, so it is complete after io.EOF.
 	Conversions() []Note
 	// Next gives the next picture, which is valid until the following call of Next or Close, or io.EOF. The first picture
 	// has time 0, and times only rise. Any other error is final and names the file.

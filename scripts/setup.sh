@@ -52,6 +52,7 @@ if ! nvc_ffmpeg_fits; then
 	*)
 		found=$(pkg-config --modversion libavcodec 2>/dev/null || echo none)
 		say "no FFmpeg 5.1 or 7.x development files here (libavcodec: $found): building FFmpeg 7.1 with libx264 into .deps/, which takes a while"
+		if [ -n "$can_apt" ]; then apt_install make git curl ca-certificates tar xz-utils nasm libdav1d-dev; fi
 		scripts/build-ffmpeg.sh
 		;;
 	esac

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // A File is an output in the making. Exactly one of Commit and Abort ends it; Abort after Commit does nothing.
@@ -28,6 +29,9 @@ func Create(path string, overwrite bool) (*File, error) {
 	dir, name := filepath.Split(path)
 	if err := os.MkdirAll(filepath.Clean(dir+"."), 0o777); err != nil {
 		return nil, err
+	}
+	if len(name) > 200 { // file systems stop at 255 bytes
+		name = strings.ToValidUTF8(name[:200], "")
 	}
 	f, err := os.CreateTemp(dir, "."+name+".part-*")
 	if err != nil {
