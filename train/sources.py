@@ -1,7 +1,7 @@
 """manifest.tsv -> the files to train on: only material whose licence is stated for the file or by a stock id.
 
-    python3 select.py MANIFEST            paths, one a line
-    python3 select.py MANIFEST --licences  the table of models/LICENSES.md
+    python3 sources.py MANIFEST            paths, one a line
+    python3 sources.py MANIFEST --licences  the table of models/LICENSES.md
 """
 import csv
 import sys
