@@ -67,6 +67,10 @@ func (s *session) prepare(m *inference.Model) error {
 	if s.host, err = s.m.host(l.host.bytes); err != nil {
 		return fmt.Errorf("cuda: %d MiB of page-locked memory: %w", l.host.bytes>>20, err)
 	}
+	s.source = planes(s.hostPart(l.source, l.picture), s.size)
+	for i := range s.pictures {
+		s.pictures[i] = planes(s.hostPart(l.pictures[i], l.picture), s.size)
+	}
 	for name, p := range all {
 		if s.programs[name], err = s.program(p); err != nil {
 			return fmt.Errorf("cuda: %w", err)

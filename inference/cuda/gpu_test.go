@@ -40,8 +40,10 @@ func eachDevice(t *testing.T, test func(t *testing.T, b *backend)) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer b.Close()
 				test(t, b.backend)
+				if err := b.Close(); err != nil {
+					t.Error(err)
+				}
 			})
 		}
 	}

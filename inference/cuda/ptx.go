@@ -29,8 +29,9 @@ func main() {
 		log.Fatal(err)
 	}
 	first, _, _ := bytes.Cut(version, []byte("\n"))
-	for _, sm := range []int{61, 75, 80} {
-		flags := []string{"-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", fmt.Sprintf("--cuda-gpu-arch=sm_%d", sm),
+	// The version of PTX is the lowest that has what a family uses: dp4a, mma.m8n8k16, mma.m16n8k32.
+	for sm, version := range map[int]int{61: 50, 75: 65, 80: 70} {
+		flags := []string{"-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib", fmt.Sprintf("--cuda-gpu-arch=sm_%d", sm), fmt.Sprintf("--cuda-feature=+ptx%d", version),
 			fmt.Sprintf("-DNVCODEC_SM=%d", sm), "-O3", "-Wall", "-Werror", "-S", "kernels.cu", "-o", "-"}
 		cmd := exec.Command(compiler, flags...)
 		cmd.Dir, cmd.Stderr = "kernels", os.Stderr

@@ -27,9 +27,11 @@ type session struct {
 	encode   bool
 	programs map[string]*program
 
-	device pointer
-	host   []byte
-	layout layout
+	device   pointer
+	host     []byte
+	layout   layout
+	source   *yuv.Planes    // in host
+	pictures [2]*yuv.Planes // likewise, by parity
 
 	parity int // which picture and state the next frame reads
 	have   struct{ picture, memory, feature bool }
@@ -68,17 +70,9 @@ type part struct {
 }
 
 func (p *part) run(m machine, capture bool) error {
-	all := func() error {
-		for _, s := range p.steps {
-			if err := s.run(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
 	if capture && p.ran && p.captured == nil {
 		var err error
-		if p.captured, err = m.capture(all); err != nil {
+		if p.captured, err = m.capture(p.all); err != nil {
 			return err
 		}
 	}
@@ -86,7 +80,16 @@ func (p *part) run(m machine, capture bool) error {
 	if p.captured != nil {
 		return p.captured.run()
 	}
-	return all()
+	return p.all()
+}
+
+func (p *part) all() error {
+	for _, s := range p.steps {
+		if err := s.run(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type uploading struct {
@@ -314,7 +317,7 @@ func (s *session) Encode(f *inference.Frame, src *yuv.Planes) ([]inference.Secti
 		return nil, fmt.Errorf("cuda: source is %dx%d, session %dx%d", src.W, src.H, s.size.W, s.size.H)
 	}
 	s.stage(f, p)
-	copyPlanes(planes(s.hostPart(s.layout.source, s.layout.picture), s.size), src)
+	copyPlanes(s.source, src)
 	if err := s.run(p.parts[s.parity][0]); err != nil {
 		return nil, err
 	}
@@ -428,7 +431,7 @@ func (s *session) Picture() *yuv.Planes {
 	if !s.have.picture || s.closed {
 		return nil
 	}
-	return planes(s.hostPart(s.layout.pictures[s.parity], s.layout.picture), s.size)
+	return s.pictures[s.parity]
 }
 
 // planes is a picture in memory of tight planes one behind the other.

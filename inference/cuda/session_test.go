@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -350,11 +351,59 @@ func TestErrors(t *testing.T) {
 	})
 }
 
+// Sessions of one model on one device at a time, each from goroutines that change threads.
+func TestConcurrent(t *testing.T) {
+	m := inferencetest.TinyModel(8)
+	size := inference.Size{W: 64, H: 64}
+	all := takes(9, size, 3)
+	want := encode(t, generic(t), m, size, all)
+	eachDevice(t, func(t *testing.T, b *backend) {
+		before := Live()
+		errs := make(chan error)
+		sessions, rounds := 3, 30
+		if testing.Short() {
+			sessions, rounds = 2, 2
+		}
+		for range sessions {
+			go func() {
+				errs <- func() error {
+					s, err := b.Open(m, size, 1, true)
+					if err != nil {
+						return err
+					}
+					defer s.Close()
+					for range rounds {
+						for i := range all {
+							sections, err := s.Encode(&all[i].frame, all[i].source)
+							if err != nil {
+								return fmt.Errorf("frame %d: %w", i, err)
+							}
+							if err := keep(sections, s.Picture()).same(want[i]); err != nil {
+								return fmt.Errorf("frame %d: %w", i, err)
+							}
+							runtime.Gosched()
+						}
+					}
+					return nil
+				}()
+			}()
+		}
+		for range sessions {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		if n := Live(); n != before {
+			t.Errorf("%d of the driver's things are held, want %d as before", n, before)
+		}
+	})
+}
+
 // In steady state a frame takes no memory.
 func TestNoAllocation(t *testing.T) {
 	m := inferencetest.TinyModel(6)
 	size := inference.Size{W: 64, H: 64}
-	all := takes(7, size, 4)
+	all := takes(7, size, 3) // an odd number, so that every graph meets both parities
 	eachDevice(t, func(t *testing.T, b *backend) {
 		s, err := b.Open(m, size, 1, true)
 		if err != nil {
@@ -371,8 +420,11 @@ func TestNoAllocation(t *testing.T) {
 		for range 4 { // both parities of every graph, run and captured
 			round()
 		}
-		before := Live()
-		if n := testing.AllocsPerRun(20, round); n > 0 {
+		before, measured := Live(), 20
+		if testing.Short() {
+			measured = 2
+		}
+		if n := testing.AllocsPerRun(measured, round); n > 0 {
 			t.Errorf("%.1f allocations in %d frames", n, len(all))
 		}
 		if n := Live() - before; n != 0 {

@@ -20,10 +20,14 @@ struct Entry<F> {
   static void run(const uint64_t *args) { spread(F, args, std::index_sequence_for<A...>{}); }
 };
 
+// LAUNCH runs a kernel, or without args returns how many it takes.
 extern "C" int LAUNCH(const char *name, int grid, const uint64_t *args, int count, int backwards) {
-#define K(f, fiber)                                                                     \
-  if (!strcmp(name, #f))                                                                \
-    return count != Entry<f>::count ? -2 : nvcodec_emu_run(Entry<f>::run, fiber, grid, args, backwards);
+#define K(f, fiber)                                   \
+  if (!strcmp(name, #f)) {                            \
+    if (!args) return Entry<f>::count;                \
+    if (count != Entry<f>::count) return -2;          \
+    return nvcodec_emu_run(Entry<f>::run, fiber, grid, args, backwards); \
+  }
 #define R(f) K(f##_8, false) K(f##_1, false)
   K(lin, true) K(lin_actsum4, true) K(lin16, false)
   R(dwact) R(actsum4) R(scale) R(requant) R(clamp) R(place) R(s2d) R(d2s) R(move)

@@ -1,0 +1,251 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nvcodec/nvcodec/inference"
+	"github.com/nvcodec/nvcodec/inference/inferencetest"
+)
+
+// benchModels are those of NVCODEC_MODELS, or a random one of the size of nvc1-base.
+func benchModels(tb testing.TB) []*inference.Model {
+	files := os.Getenv("NVCODEC_MODELS")
+	if files == "" {
+		return []*inference.Model{inferencetest.New(1, inferencetest.Base)}
+	}
+	var all []*inference.Model
+	for _, file := range strings.Split(files, ",") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		m, err := inference.Load(text)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+var benchSizes = []inference.Size{{W: 1280, H: 768}, {W: 1920, H: 1088}, {W: 3840, H: 2176}}
+
+// BenchmarkFrames is the network alone, with the copies of picture and symbols and without entropy coding: inter
+// frames, one at a time.
+func BenchmarkFrames(b *testing.B) {
+	n, err := count()
+	if err != nil {
+		b.Skip(err)
+	}
+	for _, m := range benchModels(b) {
+		for d := range n {
+			for _, sm := range families {
+				back, err := New(d, fmt.Sprintf("sm_%d", sm))
+				if err != nil {
+					continue
+				}
+				for _, size := range benchSizes {
+					all := takes(1, size, 4) // intra, reset, inter, inter
+					for i := range all {
+						all[i].frame.QP, all[i].frame.Threshold = 42, 12
+					}
+					name := fmt.Sprintf("model=%s/size=%dx%d/impl=cuda:%d,sm_%d", m.Name, size.W, size.H, d, sm)
+					var given []coded
+					b.Run("dir=encode/"+name, func(b *testing.B) { given = benchEncode(b, back, m, size, all) })
+					b.Run("dir=decode/"+name, func(b *testing.B) { benchDecode(b, back, m, size, all, given) })
+				}
+				if err := back.Close(); err != nil {
+					b.Error(err)
+				}
+			}
+		}
+	}
+}
+
+func benchEncode(b *testing.B, back *Backend, m *inference.Model, size inference.Size, all []take) []coded {
+	s, err := back.Open(m, size, 0, true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	var given []coded
+	frame := func(i int, keepIt bool) {
+		sections, err := s.Encode(&all[i].frame, all[i].source)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if keepIt {
+			given = append(given, keep(sections, s.Picture()))
+		}
+	}
+	for i := range all {
+		frame(i, true)
+	}
+	for range 30 {
+		frame(3, false)
+	}
+	for b.Loop() {
+		frame(3, false)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "frames/s")
+	return given
+}
+
+func benchDecode(b *testing.B, back *Backend, m *inference.Model, size inference.Size, all []take, given []coded) {
+	s, err := back.Open(m, size, 0, false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	frame := func(i int) {
+		at := 0
+		err := s.Decode(&all[i].frame, func(level []inference.Section) error {
+			for _, x := range level {
+				copy(x.Symbols, given[i].sections[at].Symbols)
+				at++
+			}
+			return nil
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range all {
+		frame(i)
+	}
+	for range 30 {
+		frame(3)
+	}
+	for b.Loop() {
+		frame(3)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "frames/s")
+}
+
+// TestProfile prints, with NVCODEC_PROFILE set, how long each kernel of an inter frame takes at 1920x1088, the same
+// kernels and shapes together: each launch repeated in a captured graph. Bytes are what a launch must read and write
+// at least, products those of int8 by int8.
+func TestProfile(t *testing.T) {
+	if os.Getenv("NVCODEC_PROFILE") == "" {
+		t.Skip("NVCODEC_PROFILE is not set")
+	}
+	size := inference.Size{W: 1920, H: 1088}
+	eachDevice(t, func(t *testing.T, b *backend) {
+		for _, m := range benchModels(t) {
+			profile(t, b, m, size)
+		}
+	})
+}
+
+type line struct {
+	what            string
+	count           int
+	each, all       time.Duration
+	bytes, products float64 // of one launch
+}
+
+func profile(t *testing.T, b *backend, m *inference.Model, size inference.Size) {
+	opened, err := b.Open(m, size, 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	all := takes(1, size, 4)
+	for i := range all {
+		if _, err := opened.Encode(&all[i].frame, all[i].source); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := opened.(*session)
+	lines := map[string]*line{}
+	var total time.Duration
+	for _, v := range s.programs["inter"].plan.values {
+		for _, c := range s.compile(v, s.parity) {
+			step, err := s.m.prepare(c.kernel, c.grid, c.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			each := timed(t, s.m, step)
+			total += each
+			l := describeCall(v, c)
+			if lines[l.what] == nil {
+				lines[l.what] = &l
+			}
+			have := lines[l.what]
+			have.count++
+			have.all += each
+			have.each = have.all / time.Duration(have.count)
+		}
+	}
+	sorted := make([]*line, 0, len(lines))
+	for _, l := range lines {
+		sorted = append(sorted, l)
+	}
+	slices.SortFunc(sorted, func(a, b *line) int { return cmp.Compare(b.all, a.all) })
+	t.Logf("%s %dx%d, encoder of an inter frame: %v in kernels", m.Name, size.W, size.H, total)
+	for _, l := range sorted {
+		t.Logf("%9.1f us %3dx %8.1f us %7.0f GB/s %7.1f Tproducts/s  %s", micros(l.all), l.count, micros(l.each), l.bytes/l.each.Seconds()/1e9, l.products/l.each.Seconds()/1e12, l.what)
+	}
+}
+
+func micros(d time.Duration) float64 { return float64(d) / 1e3 }
+
+func timed(t *testing.T, m machine, step launch) time.Duration {
+	const repeats = 20
+	g, err := m.capture(func() error {
+		for range repeats {
+			if err := step.run(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.close()
+	best := time.Hour
+	for range 5 {
+		start := time.Now()
+		if err := g.run(); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.sync(); err != nil {
+			t.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	return best / repeats
+}
+
+// describeCall names a launch by kernel and shape and counts its work.
+func describeCall(v *value, c call) line {
+	n := float64(v.positions())
+	out := n * float64(v.node.C) * 2
+	l := line{bytes: 2 * out}
+	in := 0
+	switch {
+	case c.kernel == "lin":
+		in = v.in[0].node.C
+		l.bytes = n*float64(in)*2 + out*float64(len(v.in)) + float64(in*v.node.C)
+		l.products = 2 * n * float64(in) * float64(v.node.C)
+	case c.kernel == "lin_actsum4":
+		in = v.in[0].in[0].node.C
+		l.bytes = n*float64(in)*2 + out + float64(4*in*v.node.C)
+		l.products = 2 * n * float64(in) * float64(4*v.node.C)
+	case strings.HasPrefix(c.kernel, "actsum4"):
+		l.bytes = 5 * out
+	case len(v.in) > 0 && strings.HasPrefix(c.kernel, "place"):
+		l.bytes = 2 * out / float64(len(v.in))
+	}
+	l.what = fmt.Sprintf("%s %d→%d at %dx%d", c.kernel, in, v.node.C, v.w, v.h)
+	return l
+}

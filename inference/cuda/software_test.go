@@ -1,0 +1,48 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSoftwareDriver runs this test program again where libcuda.so.1 is a driver in software over the emulation, so
+// that the way through gorgonia.org/cu to the driver is tested on any machine with a C++ compiler: contexts on threads,
+// the stream, page-locked memory, captured graphs, and that everything is given back.
+func TestSoftwareDriver(t *testing.T) {
+	if os.Getenv("NVCODEC_SOFTWARE_DRIVER") != "" {
+		t.Skip("runs on it")
+	}
+	compiler, err := exec.LookPath("g++")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	lib := filepath.Join(dir, "libcuda.so.1")
+	build := exec.Command(compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-o", lib,
+		"driver/driver.cpp", "block.cpp", "sm61.cpp", "sm75.cpp", "sm80.cpp", "-Wl,-Bsymbolic")
+	build.Dir = "emu"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build, err, out)
+	}
+	run := "^Test(Absent|Errors|NoAllocation|Concurrent|Pictures)$/impl=cuda:0/sm_80|^TestLatents$/impl=cuda:0"
+	again := exec.Command(os.Args[0], "-test.run", run, "-test.v", "-test.short")
+	again.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir, "NVCODEC_REQUIRE=cuda", "NVCODEC_SOFTWARE_DRIVER=1")
+	out, err := again.CombinedOutput()
+	if err != nil || strings.Contains(string(out), "FAIL") {
+		t.Fatalf("on the driver in software: %v\n%s", err, out)
+	}
+	for _, want := range []string{
+		"--- PASS: TestErrors/impl=cuda:0/sm_80/capture=true", "--- PASS: TestErrors/impl=cuda:0/sm_80/capture=false",
+		"--- PASS: TestNoAllocation/impl=cuda:0/sm_80", "--- PASS: TestConcurrent/impl=cuda:0/sm_80",
+		"--- PASS: TestLatents/impl=cuda:0/sm_61", "--- PASS: TestLatents/impl=cuda:0/sm_75",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+}
