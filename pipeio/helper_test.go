@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/nvcodec/nvcodec/yuv"
 )
@@ -149,3 +150,6 @@ func wantErr(t *testing.T, err, want error) {
 		t.Fatalf("got error %v, want %v", err, want)
 	}
 }
+
+// prompt is how soon a cancelled call has to return: 0.1 s is usual, but tests share their machine.
+const prompt = time.Second

@@ -120,7 +120,7 @@ func TestPrefetchCancel(t *testing.T) {
 	wantErr(t, err, context.DeadlineExceeded)
 	_, err = s.Next(context.Background()) // the stage is done
 	wantErr(t, err, context.DeadlineExceeded)
-	if err := s.Close(); err != nil || time.Since(start) > 200*time.Millisecond {
+	if err := s.Close(); err != nil || time.Since(start) > prompt {
 		t.Fatalf("close: %v after %v", err, time.Since(start))
 	}
 	waitGoroutines(t, goroutines)
