@@ -44,10 +44,6 @@ func completeModel(m *inference.Model) *inference.Model {
 	for _, t := range tables.All() {
 		add(t.Name, t.Type, t.Shape, func(i int) int64 { return t.Data[i] })
 	}
-	// flat costs: the search need not be good here
-	add("motion.lambda16", "I32", []int{64}, func(int) int64 { return 60 })
-	add("motion.search16", "I32", []int{64}, func(int) int64 { return 100 })
-	add("motion.bits16", "I32", []int{615, 2}, func(int) int64 { return 16 })
 	if _, err := inference.Marshal(m); err != nil { // sets the identity
 		panic(err)
 	}

@@ -43,7 +43,7 @@ func TestDecodeChild(t *testing.T) {
 // processModel is a shipped model where there is one, as training left it.
 func processModel(t *testing.T) *inference.Model {
 	if b, err := os.ReadFile(filepath.Join(*modelsDir, "nvc1-lite.nvm")); err == nil {
-		if m, err := inference.Load(b); err == nil && m.Tensors["motion.lambda16"] != nil {
+		if m, err := inference.Load(b); err == nil {
 			return m
 		}
 	}
