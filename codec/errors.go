@@ -79,7 +79,7 @@ func unsupported(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrUnsupported}, args...)...)
 }
 
-// truncated says where the bytes ran out; what names the structure that they ran out in.
-func truncated(offset int64, what string) error {
-	return fmt.Errorf("%w at byte %d, in %s: %w", ErrTruncated, offset, what, io.ErrUnexpectedEOF)
+// truncated says where the bytes ran out, and what was missing there.
+func truncated(offset int64, missing string) error {
+	return fmt.Errorf("%w at byte %d, where %s is missing: %w", ErrTruncated, offset, missing, io.ErrUnexpectedEOF)
 }

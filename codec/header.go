@@ -173,7 +173,7 @@ func readHeader(w *window) (Header, error) {
 		return Header{}, unsupported("version %d, this is version %d", b[4], version)
 	}
 	if err != nil {
-		return Header{}, w.ended(err, "header")
+		return Header{}, w.ended(err, "the rest of the header")
 	}
 	size := int(b[5])
 	const least = 6 + 1 + 32 + 1 + 1 + 1 + 1 + 2 + 4
@@ -181,7 +181,7 @@ func readHeader(w *window) (Header, error) {
 		return Header{}, corrupt(5, "header_len", "%d, at least %d is needed", size, least)
 	}
 	if b, err = w.peek(size); err != nil {
-		return Header{}, w.ended(err, "header")
+		return Header{}, w.ended(err, "the rest of the header")
 	}
 	if got, want := crc32.Checksum(b[:size-4], castagnoli), binary.LittleEndian.Uint32(b[size-4:]); got != want {
 		return Header{}, corrupt(int64(size-4), "header_crc", "bytes give %08x, header says %08x", got, want)

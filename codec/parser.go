@@ -146,17 +146,17 @@ func (p *parser) nextChunk() error {
 	offset := p.w.offset
 	b, err := p.w.peek(chunkHeaderMax)
 	if err != nil && err != io.EOF {
-		return p.ended(err, "chunk_type")
+		return p.ended(err, "a chunk")
 	}
 	if p.footer != nil {
 		return p.afterFooter(len(b))
 	}
 	if len(b) == 0 {
-		return p.ended(err, "chunk_type")
+		return p.ended(err, "the footer")
 	}
 	h, bad := parseChunkHeader(b, offset)
 	if bad == io.ErrUnexpectedEOF {
-		return p.ended(err, "chunk_len")
+		return p.ended(err, "the rest of a chunk's header")
 	}
 	if bad != nil {
 		p.skip()
@@ -165,7 +165,7 @@ func (p *parser) nextChunk() error {
 	}
 	b, err = p.w.peek(h.total())
 	if err != nil {
-		p.ended(err, "a chunk of type "+quoteType(h.typ))
+		p.ended(err, "the rest of a chunk of type "+quoteType(h.typ))
 		return p.cut(h, b)
 	}
 	p.chunk = h.total()
@@ -271,8 +271,8 @@ func (p *parser) afterFooter(left int) error {
 }
 
 // ended makes the end of input the answer from now on.
-func (p *parser) ended(err error, what string) error {
-	p.end = p.w.ended(err, what)
+func (p *parser) ended(err error, missing string) error {
+	p.end = p.w.ended(err, missing)
 	return p.end
 }
 
@@ -304,7 +304,7 @@ func (p *parser) search() error {
 			}
 		}
 		if err != nil {
-			return p.w.ended(err, "a damaged GOP")
+			return p.w.ended(err, "a footer, behind damage,")
 		}
 		if pos = max(pos, len(b)-len(gopSync)+1); pos > keep {
 			p.w.discard(pos - keep)

@@ -59,9 +59,9 @@ func (w *window) discard(n int) {
 func (w *window) end() int64 { return w.offset + int64(w.buffered()) }
 
 // ended turns peek's reason for too few bytes into an error: truncated at the end of input, else the reader's own.
-func (w *window) ended(err error, what string) error {
+func (w *window) ended(err error, missing string) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return truncated(w.end(), what)
+		return truncated(w.end(), missing)
 	}
 	return fmt.Errorf("codec: reading the stream at byte %d: %w", w.end(), err)
 }
