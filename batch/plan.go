@@ -53,26 +53,38 @@ func Make(in, out string, rule Rule) (*Plan, error) {
 	} else if inside {
 		return nil, fmt.Errorf("output %s lies inside input %s", out, in)
 	}
-	p := &Plan{Folder: true}
+	p, err := List(in, rule.Accept)
+	if err != nil {
+		return nil, err
+	}
 	made := map[string]string{}
-	err = filepath.WalkDir(in, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		rel, err := filepath.Rel(in, path)
+	for i, job := range p.Jobs {
+		rel, err := filepath.Rel(in, job.In)
 		if err != nil {
+			return nil, err
+		}
+		to := filepath.Join(out, filepath.Dir(rel), rule.Rename(filepath.Base(rel)))
+		if other, ok := made[to]; ok {
+			return nil, fmt.Errorf("%s and %s would both become %s", other, job.In, to)
+		}
+		made[to] = job.In
+		p.Jobs[i].Out = to
+	}
+	return p, nil
+}
+
+// List plans work on the files of a folder, read recursively, that has no outputs.
+func List(in string, accept func(name string) bool) (*Plan, error) {
+	p := &Plan{Folder: true}
+	err := filepath.WalkDir(in, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || !d.Type().IsRegular():
 			return err
-		}
-		if strings.HasPrefix(d.Name(), ".") || !rule.Accept(d.Name()) {
+		case strings.HasPrefix(d.Name(), ".") || !accept(d.Name()):
 			p.Ignored = append(p.Ignored, path)
-			return nil
+		default:
+			p.Jobs = append(p.Jobs, Job{In: path})
 		}
-		job := Job{path, filepath.Join(out, filepath.Dir(rel), rule.Rename(d.Name()))}
-		if other, ok := made[job.Out]; ok {
-			return fmt.Errorf("%s and %s would both become %s", other, path, job.Out)
-		}
-		made[job.Out] = path
-		p.Jobs = append(p.Jobs, job)
 		return nil
 	})
 	if err != nil {

@@ -105,7 +105,7 @@ func (o *compareOptions) openAny(ctx context.Context, e *env, path string) (pipe
 }
 
 func runCompare(ctx context.Context, e *env, o *compareOptions, source, test string) error {
-	if err := o.input.check(); err != nil {
+	if err := o.input.check(source, test); err != nil {
 		return err
 	}
 	if _, err := o.backend(); err != nil {

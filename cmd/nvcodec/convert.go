@@ -228,7 +228,7 @@ func listVideos(in, only []string) ([]string, error) {
 		}
 		files := []string{path}
 		if info.IsDir() {
-			p, err := batch.Make(path, filepath.Join(os.DevNull, "none"), batch.Rule{Accept: pipeio.Readable, Rename: filepath.Base})
+			p, err := batch.List(path, pipeio.Readable)
 			if err != nil {
 				return nil, err
 			}

@@ -124,7 +124,7 @@ func (o *encodeOptions) coding() (codec.EncoderOptions, error) {
 }
 
 func runEncode(ctx context.Context, e *env, o *encodeOptions, in, out string) error {
-	if err := o.input.check(); err != nil {
+	if err := o.input.check(in); err != nil {
 		return err
 	}
 	c, err := o.coding()
@@ -185,21 +185,23 @@ func encodeFile(ctx context.Context, e *env, o *encodeOptions, c codec.EncoderOp
 	}
 	bar := e.newProgress(filepath.Base(in), total, alone)
 	defer bar.done()
-	res, err := encodeStream(ctx, e, src, w, c, o.frames, bar)
+	res, err := encodeStream(ctx, e, in, src, w, c, o.frames, bar)
 	if err != nil {
-		return fmt.Errorf("%s: %w", in, err)
+		return err
 	}
 	res.Input, res.Output = in, out
 	return e.printEncoded(res, out == "-")
 }
 
-// encodeStream is the whole path from a source to a stream: frames go straight from one to the other.
-func encodeStream(ctx context.Context, e *env, src pipeio.Source, w io.Writer, c codec.EncoderOptions, limit int64, bar *progress) (*encodeResult, error) {
+// encodeStream is the whole path from a source to a stream: frames go straight from one to the other. Errors name the
+// source.
+func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, w io.Writer, c codec.EncoderOptions, limit int64, bar *progress) (*encodeResult, error) {
 	start := time.Now()
 	f := src.Format()
+	named := func(err error) error { return fmt.Errorf("%s: %w", name, err) }
 	enc, err := codec.NewEncoder(w, f, c)
 	if err != nil {
-		return nil, err
+		return nil, named(err)
 	}
 	defer enc.Abort()
 	res := &encodeResult{Width: f.W, Height: f.H, Model: c.Model.Name, Kernels: c.Backend.Kernels(), Notes: []string{}}
@@ -231,11 +233,11 @@ func encodeStream(ctx context.Context, e *env, src pipeio.Source, w io.Writer, c
 		}
 		info, err := enc.Write(ctx, frame)
 		if err != nil {
-			return nil, err
+			return nil, named(err)
 		}
 		p, err := metrics.Compare(&frame.Planes, info.Decoded)
 		if err != nil {
-			return nil, err
+			return nil, named(err)
 		}
 		psnr.Add(p)
 		span.add(frame.PTS, frame.Duration)
@@ -244,14 +246,14 @@ func encodeStream(ctx context.Context, e *env, src pipeio.Source, w io.Writer, c
 		bar.add(fmt.Sprintf("%.0f kbit/s %.2f dB", span.kbps(res.Payload), psnr.Value().Y))
 	}
 	if res.Frames == 0 {
-		return nil, errors.New("no frames to encode")
+		return nil, named(errors.New("no frames to encode"))
 	}
 	if err := tell(); err != nil {
 		return nil, err
 	}
 	sum, err := enc.Close()
 	if err != nil {
-		return nil, err
+		return nil, named(err)
 	}
 	res.Bytes = sum.Bytes
 	res.Seconds, res.Kbps, res.PSNR = span.seconds(), span.kbps(sum.Bytes), psnr.Value()

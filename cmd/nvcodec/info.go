@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -79,7 +78,7 @@ func runInfo(ctx context.Context, e *env, in string, list bool) error {
 	if !st.IsDir() {
 		return infoFile(e, in, list)
 	}
-	plan, err := batch.Make(in, filepath.Join(os.DevNull, "none"), batch.Rule{Accept: isStream, Rename: filepath.Base})
+	plan, err := batch.List(in, isStream)
 	if err != nil {
 		return err
 	}
@@ -147,9 +146,11 @@ func describe(in string, info *codec.Info, list bool) *infoResult {
 		r.Model = m.Name
 	}
 	for _, m := range info.Metadata {
-		if m.Key == "note" {
+		switch m.Key {
+		case "note":
 			r.Notes = append(r.Notes, m.Value)
-		} else {
+		case codec.SettingsKey: // Coding holds the whole of it
+		default:
 			r.Metadata[m.Key] = m.Value
 		}
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +31,12 @@ func (in *input) flags(cmd *cobra.Command) {
 	f.BoolVar(&in.strict, "strict", false, "fail instead of converting or leaving out anything of the input")
 }
 
-func (in *input) check() error {
+func (in *input) check(paths ...string) error {
+	for _, p := range paths {
+		if strings.EqualFold(filepath.Ext(p), ".yuv") && (in.res == "" || in.fps.Num == 0) {
+			return usagef("%s: raw video has no header: give its size (--input-res WxH) and rate (--input-fps)", p)
+		}
+	}
 	if in.frames < 0 {
 		return usagef("--frames %d: want 0 or more", in.frames)
 	}

@@ -4,13 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/nvcodec/nvcodec/pipeio"
 )
 
 func TestMain(m *testing.M) {
@@ -22,6 +26,17 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			clip, err := filepath.Abs("../../testdata/monster.mp4")
+			e.Setenv("CLIP", clip)
+			return err
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "ffmpeg" {
+				return pipeio.HasFFmpeg, nil
+			}
+			return false, fmt.Errorf("unknown condition %s", cond)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"makevideo": makeVideo,
 			"code":      exitWith,
@@ -47,7 +62,8 @@ func makeVideo(ts *testscript.TestScript, _ bool, args []string) {
 	var texture [period][period]byte
 	for y := range texture {
 		for x := range texture[y] {
-			texture[y][x] = byte(60 + 2*((x*x+3*y*x+seed*y)%37) + rng.IntN(5))
+			a, b := 2*math.Pi/period*float64(x), 2*math.Pi/period*float64(y)
+			texture[y][x] = byte(110 + 30*math.Sin(3*a+float64(seed)) + 30*math.Sin(2*b+math.Sin(a)) + float64(rng.IntN(5)))
 		}
 	}
 	f, err := os.Create(ts.MkAbs(args[0]))

@@ -58,8 +58,7 @@ func runVerify(ctx context.Context, e *env, o *verifyOptions, args []string) err
 		if err != nil {
 			return err
 		}
-		// The outputs of this plan are never made: it only lists the folder.
-		p, err := batch.Make(a, filepath.Join(os.DevNull, "none"), batch.Rule{Accept: isStream, Rename: filepath.Base})
+		p, err := batch.List(a, isStream)
 		if err != nil {
 			return err
 		}
