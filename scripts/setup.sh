@@ -26,9 +26,9 @@ can_apt=""
 if command -v apt-get >/dev/null; then can_apt=yes; fi
 
 # Go itself. Go 1.21 and later fetch the version that go.mod asks for by themselves.
-go_minor() { go env GOVERSION 2>/dev/null | sed -nE 's/^go1\.([0-9]+).*/\1/p'; }
+go_is_old() { [[ $(go env GOVERSION 2>/dev/null) =~ ^go1\.([0-9]+) ]] && [ "${BASH_REMATCH[1]}" -lt 21 ]; }
 if ! command -v go >/dev/null && [ "$distribution" = debian-13 ]; then apt_install golang-go ca-certificates; fi
-if ! command -v go >/dev/null || [ "$(go_minor)" -lt 21 ]; then
+if ! command -v go >/dev/null || go_is_old; then
 	say "Go 1.24 or later is needed: https://go.dev/dl (found: $(command -v go >/dev/null && go version || echo none))"
 	exit 1
 fi
