@@ -5,7 +5,7 @@
 #   make test     everything that .ci/run checks
 #   make fuzz     fuzz every parser for FUZZTIME each (default 60s)
 #   make bench    speeds: frames, multiplications, symbols a second
-#   make rd       rate and PSNR beside x264 and x265 on CLIPS (files or a folder)
+#   make rd       rate and PSNR beside x264 and x265 on the clips of a folder, CLIPS=...
 #   make generate, generate-check   generated files: write them, or fail if they are not current
 
 GO := scripts/go.sh
@@ -53,10 +53,11 @@ bench: setup
 	$(GO) test -run '^$$' -bench . ./rans ./entropy ./inference/... ./codec/... ./pipeio
 
 rd: build
+	@test -n "$(CLIPS)" || { echo 'usage: make rd CLIPS=FOLDER [RDFLAGS="-frames 33 -out docs/rd"]'; exit 2; }
 	$(GO) run ./bench/rd $(RDFLAGS) $(CLIPS)
 
 generate: setup
-	$(GO) generate ./...
+	go generate ./...
 
 generate-check: setup
 	@scripts/generate-check.sh

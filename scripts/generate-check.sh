@@ -6,7 +6,7 @@ keep=$(mktemp -d)
 trap 'rm -rf "$keep"' EXIT
 files=$(git ls-files | xargs grep -lE '^// Code generated .* DO NOT EDIT' 2>/dev/null || true)
 for f in $files; do mkdir -p "$keep/$(dirname "$f")" && cp -p "$f" "$keep/$f"; done
-scripts/go.sh generate ./...
+go generate ./...
 stale=()
 for f in $files; do
 	if ! cmp -s "$f" "$keep/$f"; then stale+=("$f"); fi

@@ -61,3 +61,5 @@ if ! nvc_ffmpeg_fits; then
 fi
 
 scripts/go.sh mod download
+# the generator of the kernels is a module of its own; a test runs it
+(cd inference/kernel/_asm && go mod download)
