@@ -229,6 +229,7 @@ func fillColour(c, container yuv.Colour) yuv.Colour {
 
 // end is io.EOF if there were pictures.
 func (d *PacketDecoder) end() error {
+	said := d.notes.heard(d.dec.Messages())
 	switch {
 	case d.given > 0:
 		if d.damaged > 1 {
@@ -241,7 +242,7 @@ func (d *PacketDecoder) end() error {
 		return fmt.Errorf("%s: seek is past the end", d.notes.file)
 	}
 	cause := d.cause
-	for _, m := range d.dec.Messages() {
+	for _, m := range said {
 		if m.Error {
 			cause = errors.New(m.Text)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/bits"
 	"os"
 	"path/filepath"
@@ -54,12 +55,13 @@ type Demuxer struct {
 
 // DemuxOptions adjust OpenDemuxer.
 type DemuxOptions struct {
-	Strict bool
+	Strict bool         // a note of loss is an error, in this and all later stages
+	Logger *slog.Logger // gets FFmpeg's messages at the level of debugging
 }
 
 // OpenDemuxer opens a file and finds its video.
 func OpenDemuxer(ctx context.Context, path string, o DemuxOptions) (*Demuxer, error) {
-	d := &Demuxer{path: path, notes: &notebook{file: path, strict: o.Strict}}
+	d := &Demuxer{path: path, notes: &notebook{file: path, strict: o.Strict, log: o.Logger}}
 	err := d.open(ctx)
 	if err == nil {
 		err = d.choose()
@@ -231,7 +233,7 @@ func (d *Demuxer) end() error {
 		return fileError(d.path, err)
 	}
 	cause := ""
-	for _, m := range d.in.Messages() {
+	for _, m := range d.notes.heard(d.in.Messages()) {
 		if m.Error && (strings.Contains(m.Text, "prematurely") || strings.Contains(m.Text, "partial file") || strings.Contains(m.Text, "truncat") || strings.Contains(m.Text, "Truncat")) {
 			cause = m.Text
 		}
@@ -310,6 +312,16 @@ func ticks(t time.Duration, tb yuv.Rational) int64 {
 // duration is the other way, to the nearest nanosecond or so: for comparing and showing.
 func duration(t int64, tb yuv.Rational) time.Duration {
 	return time.Duration(float64(t) * float64(tb.Num) / float64(tb.Den) * float64(time.Second))
+}
+
+// heard passes FFmpeg's messages to the log.
+func (b *notebook) heard(lines []av.Line) []av.Line {
+	if b.log != nil {
+		for _, l := range lines {
+			b.log.Debug("FFmpeg", "file", b.file, "says", l.Text, "error", l.Error)
+		}
+	}
+	return lines
 }
 
 // A feeder copies a FIFO or device into a pipe that libav reads without blocking, so that it can be interrupted.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
 	"github.com/nvcodec/nvcodec/internal/av"
@@ -19,7 +18,6 @@ type fileSource struct {
 	demux  *Demuxer
 	format yuv.Format
 	frames int64
-	log    *slog.Logger
 }
 
 func (s *fileSource) Format() yuv.Format  { return s.format }
@@ -42,7 +40,7 @@ func openFFmpeg(ctx context.Context, path string, o OpenOptions) (Source, error)
 }
 
 func openAt(ctx context.Context, path string, o OpenOptions, sought bool) (Source, error) {
-	demux, err := OpenDemuxer(ctx, path, DemuxOptions{Strict: o.Strict})
+	demux, err := OpenDemuxer(ctx, path, DemuxOptions{Strict: o.Strict, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +74,7 @@ func prime(ctx context.Context, demux *Demuxer, conv *ColorConverter, o OpenOpti
 		}
 		return nil, err
 	}
-	s := &fileSource{demux: demux, format: conv.Format(), log: o.logger()}
+	s := &fileSource{demux: demux, format: conv.Format()}
 	if r := s.format.FrameRate; r.Num <= 0 || r.Num/r.Den > 1000 { // beyond that it is a time base, not a rate
 		s.format.FrameRate = yuv.Rational{Num: 0, Den: 1}
 		if o.InputFPS.Num > 0 {

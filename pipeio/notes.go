@@ -1,6 +1,7 @@
 package pipeio
 
 import (
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 type notebook struct {
 	file   string
 	strict bool
+	log    *slog.Logger // for what FFmpeg says; nil: nowhere
 	mu     sync.Mutex
 	list   []Note
 }
