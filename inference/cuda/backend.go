@@ -31,6 +31,21 @@ func checkSize(s inference.Size) error {
 	return nil
 }
 
+// Memory returns how many bytes of device memory and of page-locked host memory one session takes, and how many the
+// weights take that the sessions of a model on one device share.
+func Memory(m *inference.Model, size inference.Size, encode bool) (device, host, shared int64, err error) {
+	if err := checkSize(size); err != nil {
+		return 0, 0, 0, err
+	}
+	if _, err := m.Prove(); err != nil {
+		return 0, 0, 0, err
+	}
+	w := &weights{model: m, lins: map[string]map[string]bool{}, at: map[string]int64{}}
+	w.collect(families[len(families)-1]) // the same size for every family
+	_, l, err := plans(m, w.lins, size, encode)
+	return l.device.bytes, l.host.bytes, w.bytes, err
+}
+
 // Open plans every graph and takes the memory that they need; threads has no meaning on a device.
 func (b *backend) Open(m *inference.Model, size inference.Size, threads int, encode bool) (inference.Session, error) {
 	if err := checkSize(size); err != nil {

@@ -4,7 +4,7 @@
 #   gpu-check.sh build FOLDER [MODEL.nvm …]   where Go is: the test program and the models go to FOLDER
 #   gpu-check.sh run FOLDER                   where the device is: needs neither Go nor a compiler
 #
-# RUN (a pattern) limits the tests, QUICK=1 leaves out compute-sanitizer and the timings.
+# RUN (a pattern) limits the tests, QUICK=1 leaves out compute-sanitizer and the timings. Logs go to $OUT, or FOLDER.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mode=$1
@@ -40,21 +40,34 @@ run)
 	models=$(ls "$folder"/*.nvm 2>/dev/null | paste -sd, -)
 	export NVCODEC_REQUIRE=cuda NVCODEC_MODELS="$models"
 	test=$folder/cuda.test
+	logs=${OUT:-$folder}
+	failed=
 	echo "== kernels and sessions against the CPU"
-	"$test" -test.run "${RUN:-^Test(Absent|Act|Lin|LinActSum4|Lin16|Requantise|DWAct|Pointwise|Moves|Pictures|Latents|SessionsAgree|Widths|Errors|NoAllocation|Models)\$/impl=cuda|^TestAbsent\$|^Test(Widths|Models)\$//impl=cuda}" \
-		-test.v -test.timeout 5m 2>&1 | grep -E "^\s*--- |^\S*(PASS|FAIL|ok|panic)|_test.go" | grep -v "emulat"
-	if [ -n "${QUICK:-}" ]; then exit; fi
+	"$test" -test.run "${RUN:-^Test(Absent|Source)\$|^Test(Act|Lin|LinActSum4|Lin16|Requantise|DWAct|Pointwise|Moves|Pictures|Latents|SessionsAgree|Errors|Concurrent|NoAllocation)\$/impl=cuda|^Test(Widths|Models)\$//impl=cuda}" \
+		-test.v -test.timeout 5m >"$logs/tests.log" 2>&1 || failed="tests"
+	grep -E "^ *--- |^(PASS|FAIL|ok|panic)|_test.go" "$logs/tests.log" | cut -c1-300 | head -n 150
+	if [ -n "${QUICK:-}" ]; then
+		[ -z "$failed" ] && exit 0
+		exit 1
+	fi
 	if command -v compute-sanitizer >/dev/null; then
 		for tool in memcheck racecheck; do
 			echo "== compute-sanitizer $tool"
-			timeout 150 compute-sanitizer --tool $tool --error-exitcode 9 "$test" -test.short \
-				-test.run '^Test(Errors|SessionsAgree)$/impl=cuda:0' 2>&1 | tail -n 12 || echo "$tool: exit $?"
+			timeout 120 compute-sanitizer --tool $tool --error-exitcode 9 "$test" -test.short \
+				-test.run '^Test(Errors|Concurrent)$/impl=cuda:0' >"$logs/$tool.log" 2>&1 || failed="$failed $tool"
+			tail -n 6 "$logs/$tool.log"
 		done
 	fi
 	echo "== time by kernel"
-	NVCODEC_PROFILE=1 "$test" -test.run '^TestProfile$/impl=cuda:0' -test.v 2>&1 | grep -E "us |kernels|---|panic" | head -n 150
+	NVCODEC_PROFILE=1 "$test" -test.run '^TestProfile$/impl=cuda:0' -test.v >"$logs/profile.log" 2>&1 || failed="$failed profile"
+	grep -E "us |kernels|--- |panic" "$logs/profile.log" | cut -c1-200 | head -n 150
 	echo "== whole frames"
-	"$test" -test.run '^$' -test.bench Frames -test.benchtime 300x -test.timeout 5m
+	"$test" -test.run '^$' -test.bench Frames -test.benchtime 300x -test.timeout 5m 2>&1 | tee "$logs/frames.log"
+	if [ -n "$failed" ]; then
+		echo "FAILED: $failed"
+		exit 1
+	fi
+	echo "ALL RIGHT"
 	;;
 *)
 	echo "usage: gpu-check.sh build|run FOLDER" >&2

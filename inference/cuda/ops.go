@@ -59,7 +59,8 @@ func callLin16(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, sh
 
 func callDWAct(dst, src pointer, w, bias, mul pointer, h, width, c, f, shift int) call {
 	name, v := runs("dwact", c)
-	return call{name, blocks(int64(h) * int64(width) * int64(c) / v), arg(dst, src, w, bias, mul, h, width, c, f, shift)}
+	const stripRows = 4 // rows that a thread computes
+	return call{name, blocks(int64((h+stripRows-1)/stripRows) * int64(width) * int64(c) / v), arg(dst, src, w, bias, mul, h, width, c, f, shift)}
 }
 
 func callActSum4(dst, src pointer, n int64, c, f int) call {

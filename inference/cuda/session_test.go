@@ -254,6 +254,37 @@ func TestModels(t *testing.T) {
 	}
 }
 
+// Memory says what a session takes.
+func TestMemory(t *testing.T) {
+	m := inferencetest.TinyModel(10)
+	size := inference.Size{W: 192, H: 64}
+	for _, encode := range []bool{false, true} {
+		d := newEmulatedDevice()
+		e := newEmulated(d, 80)
+		b := &backend{name: emulation, sm: 80, open: func() (machine, error) { return e, nil }}
+		s, err := b.Open(m, size, 1, encode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var device, host int64
+		for _, b := range d.memory {
+			device += int64(len(b))
+		}
+		host = int64(len(s.(*session).host))
+		wantDevice, wantHost, shared, err := Memory(m, size, encode)
+		if err != nil || device != wantDevice+shared || host != wantHost || len(e.pinned) != 1 {
+			t.Errorf("encode=%v: %d bytes of device memory, %d of host's; Memory says %d and %d shared, %d; %v", encode, device, host, wantDevice, shared, wantHost, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, m := range benchModels(t) {
+		device, host, shared, err := Memory(m, inference.Size{W: 1920, H: 1088}, true)
+		t.Logf("%s at 1920x1088, encoder: %d MiB, page-locked %d MiB, weights %d MiB, %v", m.Name, device>>20, host>>20, shared>>20, err)
+	}
+}
+
 // A call that fails leaves the state as it was, and says what is wrong.
 func TestErrors(t *testing.T) {
 	m := inferencetest.TinyModel(4)

@@ -3,29 +3,55 @@
 #pragma once
 #include "device.cuh"
 
+// stripRows is how many rows of one column a thread of dwact computes, so that it activates an input for three outputs
+// at once.
+enum { stripRows = 4 };
+
+// weight is number i of V signed bytes that a thread holds in words.
+template <int V>
+DEVICE i32 weight(const u32x2 &b, int i) {
+  return (i32)(i8)(b[i / 4] >> (i % 4 * 8));
+}
+
 // dwact is the 3x3 depthwise correlation of act(x) with zero padding; weights [9][c].
 template <int V>
 DEVICE void dwactRun(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i32 h, i32 w, i32 c, i32 f, i32 shift) {
   u32 runs = c / V, at = unit();
-  if (at >= (u32)h * w * runs) return;
-  i32 ch = at % runs * V, pos = at / runs, y = pos / w, x = pos % w;
-  i32 acc[V];
-  UNROLL for (int i = 0; i < V; i++) acc[i] = bias[ch + i];
+  if (at >= (u32)((h + stripRows - 1) / stripRows) * w * runs) return;
+  i32 ch = at % runs * V, strip = at / runs, y0 = strip / w * stripRows, x = strip % w;
+  u32x2 k[9];
   UNROLL for (int t = 0; t < 9; t++) {
-    i32 sy = y + t / 3 - 1, sx = x + t % 3 - 1;
-    if (sy < 0 || sy >= h || sx < 0 || sx >= w) continue;
-    Run<V> v = load<V>(src + (i64)(sy * w + sx) * c + ch);
-    const i8 *k = weights + t * c + ch;
+    const i8 *p = weights + t * c + ch;
     if (V == 8) {
-      u32x2 b = *(const u32x2 *)k;
-      UNROLL for (int i = 0; i < V; i++) acc[i] += (i32)(i8)(b[i / 4] >> (i % 4 * 8)) * act(v.x[i], f);
+      k[t] = *(const u32x2 *)p;
     } else {
-      UNROLL for (int i = 0; i < V; i++) acc[i] += (i32)k[i] * act(v.x[i], f);
+      k[t] = u32x2{(u32)(u8)*p, 0};
     }
   }
-  Run<V> out;
-  UNROLL for (int i = 0; i < V; i++) out.x[i] = sat16(rnd((i64)acc[i] * mul[ch + i], shift));
-  store<V>(dst + (i64)pos * c + ch, out);
+  i32 acc[stripRows][V];
+  UNROLL for (int r = 0; r < stripRows; r++) {
+    UNROLL for (int i = 0; i < V; i++) acc[r][i] = bias[ch + i];
+  }
+  UNROLL for (int in = -1; in <= stripRows; in++) { // rows of the input, from the strip's first
+    if (y0 + in < 0 || y0 + in >= h) continue;
+    UNROLL for (int dx = -1; dx <= 1; dx++) {
+      if (x + dx < 0 || x + dx >= w) continue;
+      Run<V> v = load<V>(src + (i64)((y0 + in) * w + x + dx) * c + ch);
+      UNROLL for (int i = 0; i < V; i++) {
+        i32 a = act(v.x[i], f);
+        UNROLL for (int r = 0; r < stripRows; r++) {
+          if (r >= in - 1 && r <= in + 1) acc[r][i] += weight<V>(k[(in - r + 1) * 3 + dx + 1], i) * a;
+        }
+      }
+    }
+  }
+  UNROLL for (int r = 0; r < stripRows; r++) {
+    if (y0 + r < h) {
+      Run<V> out;
+      UNROLL for (int i = 0; i < V; i++) out.x[i] = sat16(rnd((i64)acc[r][i] * mul[ch + i], shift));
+      store<V>(dst + (i64)((y0 + r) * w + x) * c + ch, out);
+    }
+  }
 }
 
 // actsum4 is dst [n][c] = sat16(Σ_k act(src[p][k*c+j])), src [n][4c].
