@@ -34,7 +34,8 @@ func newEmulated(d *emulatedDevice, sm int) *emulated {
 	return &emulated{emulatedDevice: d, sm: sm, pinned: map[*byte]bool{}}
 }
 
-func (e *emulated) family() int { return e.sm }
+func (e *emulated) family() int     { return e.sm }
+func (e *emulated) processors() int { return 1 } // blocks of threads have more than one block of channels
 
 func (e *emulated) alloc(n int64) (pointer, error) {
 	b, err := emu.Alloc(int(n))

@@ -100,6 +100,7 @@ type Device struct {
 	Ordinal    int    // counts from 0: "cuda:0"
 	Name       string // "NVIDIA H200"
 	Capability int    // compute capability, 90 for 9.0
+	Processors int    // multiprocessors
 	Memory     int64  // bytes
 	Driver     int    // version of the CUDA interface that the driver has, 12040 for 12.4
 	Kernels    string // the family that runs by default; "" when none can
@@ -143,6 +144,9 @@ func describe(ordinal int) (Device, error) {
 		return d, called("cuDeviceGetAttribute", err)
 	}
 	d.Capability = 10*major + minor
+	if d.Processors, err = dev.Attribute(cu.MultiprocessorCount); err != nil {
+		return d, called("cuDeviceGetAttribute", err)
+	}
 	for _, sm := range families {
 		if sm <= d.Capability {
 			d.Kernels = fmt.Sprintf("sm_%d", sm)
@@ -276,7 +280,8 @@ func (b *Backend) stream() (machine, error) {
 // c is the stream as this package's own calls want it: cgo gives every package types of its own.
 func (g *gpu) c() C.CUstream { return C.CUstream(unsafe.Pointer(g.stream.C())) }
 
-func (g *gpu) family() int { return g.b.sm }
+func (g *gpu) family() int     { return g.b.sm }
+func (g *gpu) processors() int { return g.b.Device.Processors }
 
 func (g *gpu) alloc(bytes int64) (p pointer, err error) {
 	err = g.b.current(func() error {

@@ -248,6 +248,7 @@ func TestLin(t *testing.T) {
 			g := &rig{t: t, m: m}
 			p := packLin(l, m.family(), false)
 			s, w, bias, mul := upload(g, src), upload(g, p.w), upload(g, p.bias), upload(g, p.mul)
+			processors := 1 + r.IntN(4)
 			inPlace := res != nil && r.IntN(2) == 0
 			run(g, fmt.Sprintf("seed=%d lin %d to %d, n=%d, shift %d, in place %v", seed, l.In, l.Out, n, l.Shift, inPlace), want, res, func(dst pointer) call {
 				from := dst
@@ -257,7 +258,7 @@ func TestLin(t *testing.T) {
 				case !inPlace:
 					from = upload(g, res)
 				}
-				return callLin(dst, s, from, w, bias, mul, int64(n), l.In, l.Out, int(l.Shift))
+				return callLin(dst, s, from, w, bias, mul, int64(n), l.In, l.Out, int(l.Shift), processors)
 			})
 			g.free()
 		}
@@ -283,7 +284,7 @@ func TestLinActSum4(t *testing.T) {
 			p := packLin(l, m.family(), true)
 			s, w, bias, mul := upload(g, src), upload(g, p.w), upload(g, p.bias), upload(g, p.mul)
 			run(g, fmt.Sprintf("seed=%d lin %d to 4*%d, n=%d, shift %d, F %d", seed, l.In, c, n, l.Shift, f), want, nil, func(dst pointer) call {
-				return callLinActSum4(dst, s, w, bias, mul, int64(n), l.In, c, int(l.Shift), int(f))
+				return callLinActSum4(dst, s, w, bias, mul, int64(n), l.In, c, int(l.Shift), int(f), 1+r.IntN(4))
 			})
 			g.free()
 		}
@@ -308,7 +309,7 @@ func TestRequantise(t *testing.T) {
 			p := packLin(l, m.family(), false)
 			s, w, bias, mul := upload(g, src), upload(g, p.w), upload(g, p.bias), upload(g, p.mul)
 			run(g, fmt.Sprintf("shift %d", shift), want, nil, func(dst pointer) call {
-				return callLin(dst, s, 0, w, bias, mul, 1, 1, l.Out, int(shift))
+				return callLin(dst, s, 0, w, bias, mul, 1, 1, l.Out, int(shift), 1)
 			})
 			g.free()
 		}

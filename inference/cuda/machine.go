@@ -8,7 +8,8 @@ type pointer uint64
 // A machine is one stream of one device: what it is given runs in order. Copies and launches are asynchronous; host
 // memory that they use comes from host and must stay until sync. Tests run the same sessions on an emulation.
 type machine interface {
-	family() int // whose kernels run: 61, 75, 80
+	family() int     // whose kernels run: 61, 75, 80
+	processors() int // how many multiprocessors share a grid
 
 	alloc(bytes int64) (pointer, error) // aligned to 256 bytes, content undefined
 	free(p pointer) error

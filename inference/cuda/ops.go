@@ -42,15 +42,24 @@ func arg(values ...any) []uint64 {
 
 // The calls of the operators; n is a number of positions, and null pointers are 0.
 
-func callLin(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, shift int) call {
-	grid := (n + 127) / 128 * int64((out+blockOutputs-1)/blockOutputs)
-	return call{"lin", int(grid), arg(dst, src, res, w, bias, mul, n, in, out, shift)}
+func callLin(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, shift, processors int) call {
+	grid, each := share(n, (out+blockOutputs-1)/blockOutputs, processors)
+	return call{"lin", grid, arg(dst, src, res, w, bias, mul, n, in, out, shift, each)}
 }
 
 // callLinActSum4 computes out channels from a lin to 4*out.
-func callLinActSum4(dst, src pointer, w, bias, mul pointer, n int64, in, out, shift, f int) call {
-	grid := (n + 127) / 128 * int64((out+15)/16)
-	return call{"lin_actsum4", int(grid), arg(dst, src, w, bias, mul, n, in, out, shift, f)}
+func callLinActSum4(dst, src pointer, w, bias, mul pointer, n int64, in, out, shift, f, processors int) call {
+	grid, each := share(n, (out+15)/16, processors)
+	return call{"lin_actsum4", grid, arg(dst, src, w, bias, mul, n, in, out, shift, f, each)}
+}
+
+// share returns the grid of a lin with so many blocks of output channels, and how many of them a block of threads
+// computes one after the other: as many as leave every multiprocessor two blocks of threads.
+func share(n int64, channelBlocks, processors int) (grid, each int) {
+	rows := int((n + 127) / 128)
+	groups := min(channelBlocks, max(1, (2*processors+rows-1)/rows))
+	each = (channelBlocks + groups - 1) / groups
+	return rows * ((channelBlocks + each - 1) / each), each
 }
 
 func callLin16(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, shift int) call {

@@ -9,7 +9,8 @@
 // way, but wraps; its end, bias + Σ w*x, is below 2^31 by the model's proof, so it is right modulo 2^32 and in range,
 // whatever range of x that proof uses.
 //
-// A block computes 128 positions by 64 output channels, each of its 8 warps 16 positions. Lane 4g+t holds positions g
+// A block of threads computes 128 positions, each of its 8 warps 16, and 64 output channels at a time, 'each' times, so
+// that the activations of its positions are read from near memory from the second time on. Lane 4g+t holds positions g
 // and g+8 and channels 16t..16t+15 of them: the host orders the weights so that the columns 2t, 2t+1 of eight
 // neighbouring tiles, which are what lane 4g+t gets of a product, are these 16. In the same way the 32 input channels
 // of a step are ordered so that the bytes that lane 4g+t gives are those of channels 8t..8t+7, one read of 16 bytes.
@@ -138,38 +139,53 @@ DEVICE void products(Sums &s, const i16 *src, const u8 *packed, i32 block, i32 r
   }
 }
 
+// A Share is what a block of threads computes: channel blocks first..last-1 at positions that for this thread begin at
+// row, and row + 8.
+struct Share {
+  i32 first, last, row;
+};
+DEVICE Share shareOf(i32 blocks, i32 each) {
+  i32 groups = (blocks + each - 1) / each;
+  Share s;
+  s.first = blockIndex() % groups * each;
+  s.last = s.first + each < blocks ? s.first + each : blocks;
+  s.row = blockIndex() / groups * 128 + threadIndex() / 32 * 16 + threadIndex() % 32 / 4;
+  return s;
+}
+
 // lin is dst [n][out] = sat16(rnd(acc*mul, shift)), with res [n][out] or null added behind another sat16. bias and mul
 // are in the order of the weights, whole blocks of 64. dst may be res: a thread reads what it then writes.
-KERNEL void lin(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, const i32 *bias, const i32 *mul, i64 n_, i64 in_, i64 out_, i64 shift_) {
+KERNEL void lin(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, const i32 *bias, const i32 *mul, i64 n_, i64 in_, i64 out_, i64 shift_, i64 each_) {
   i32 n = (i32)n_, in = (i32)in_, out = (i32)out_, shift = (i32)shift_;
-  i32 blocks = (out + 63) / 64, block = blockIndex() % blocks;
-  int thread = threadIndex(), lane = thread % 32;
-  i32 row0 = blockIndex() / blocks * 128 + thread / 32 * 16 + lane / 4;
-  Sums s;
-  products(s, src, packed, block, row0, row0 + 8, n, in);
-  UNROLL for (int r = 0; r < 2; r++) {
-    i32 row = row0 + 8 * r;
-    UNROLL for (int h = 0; h < 2; h++) {
-      i32 c = block * 64 + lane % 4 * 16 + 8 * h;
-      if (row < n && c < out) {
-        i64 at = (i64)row * out + c;
-        Run<8> y;
-        UNROLL for (int q = 0; q < 2; q++) {
-          i32x4 b = four(bias + c + 4 * q), m = four(mul + c + 4 * q);
-          UNROLL for (int i = 0; i < 4; i++) {
-            int j = 8 * h + 4 * q + i;
-            y.x[4 * q + i] = requantise(s.hi[r][j], s.lo[r][j], b[i], m[i], shift);
+  Share share = shareOf((out + 63) / 64, (i32)each_);
+  int lane = threadIndex() % 32;
+  for (i32 block = share.first; block < share.last; block++) {
+    Sums s;
+    products(s, src, packed, block, share.row, share.row + 8, n, in);
+    UNROLL for (int r = 0; r < 2; r++) {
+      i32 row = share.row + 8 * r;
+      UNROLL for (int h = 0; h < 2; h++) {
+        i32 c = block * 64 + lane % 4 * 16 + 8 * h;
+        if (row < n && c < out) {
+          i64 at = (i64)row * out + c;
+          Run<8> y;
+          UNROLL for (int q = 0; q < 2; q++) {
+            i32x4 b = four(bias + c + 4 * q), m = four(mul + c + 4 * q);
+            UNROLL for (int i = 0; i < 4; i++) {
+              int j = 8 * h + 4 * q + i;
+              y.x[4 * q + i] = requantise(s.hi[r][j], s.lo[r][j], b[i], m[i], shift);
+            }
           }
-        }
-        if (out % 8 == 0) {
-          if (res) {
-            Run<8> x = load<8>(res + at);
-            UNROLL for (int i = 0; i < 8; i++) y.x[i] = sat16((i64)x.x[i] + y.x[i]);
-          }
-          store<8>(dst + at, y);
-        } else {
-          UNROLL for (int i = 0; i < 8; i++) {
-            if (c + i < out) dst[at + i] = res ? sat16((i64)res[at + i] + y.x[i]) : y.x[i];
+          if (out % 8 == 0) {
+            if (res) {
+              Run<8> x = load<8>(res + at);
+              UNROLL for (int i = 0; i < 8; i++) y.x[i] = sat16((i64)x.x[i] + y.x[i]);
+            }
+            store<8>(dst + at, y);
+          } else {
+            UNROLL for (int i = 0; i < 8; i++) {
+              if (c + i < out) dst[at + i] = res ? sat16((i64)res[at + i] + y.x[i]) : y.x[i];
+            }
           }
         }
       }
@@ -180,34 +196,35 @@ KERNEL void lin(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, cons
 // lin_actsum4 is lin to 4*out channels and the gated sum over them: dst [n][out] = sat16(Σ_k act(y[k*out + c])). The
 // host orders the weights so that a block holds channels 16b..16b+15 of all four quarters: lane t's 16 are the four
 // quarters of channels 4t..4t+3.
-KERNEL void lin_actsum4(i16 *dst, const i16 *src, const u8 *packed, const i32 *bias, const i32 *mul, i64 n_, i64 in_, i64 out_, i64 shift_, i64 f_) {
+KERNEL void lin_actsum4(i16 *dst, const i16 *src, const u8 *packed, const i32 *bias, const i32 *mul, i64 n_, i64 in_, i64 out_, i64 shift_, i64 f_, i64 each_) {
   i32 n = (i32)n_, in = (i32)in_, out = (i32)out_, shift = (i32)shift_, f = (i32)f_;
-  i32 blocks = (out + 15) / 16, block = blockIndex() % blocks;
-  int thread = threadIndex(), lane = thread % 32;
-  i32 row0 = blockIndex() / blocks * 128 + thread / 32 * 16 + lane / 4;
-  Sums s;
-  products(s, src, packed, block, row0, row0 + 8, n, in);
-  i32 at = block * 64 + lane % 4 * 16, c = block * 16 + lane % 4 * 4;
-  UNROLL for (int r = 0; r < 2; r++) {
-    i32 row = row0 + 8 * r;
-    if (row < n && c < out) {
-      i32 sum[4] = {0, 0, 0, 0};
-      UNROLL for (int k = 0; k < 4; k++) {
-        i32x4 b = four(bias + at + 4 * k), m = four(mul + at + 4 * k);
-        UNROLL for (int i = 0; i < 4; i++) {
-          int j = 4 * k + i;
-          sum[i] += act(requantise(s.hi[r][j], s.lo[r][j], b[i], m[i], shift), f);
+  Share share = shareOf((out + 15) / 16, (i32)each_);
+  int lane = threadIndex() % 32;
+  for (i32 block = share.first; block < share.last; block++) {
+    Sums s;
+    products(s, src, packed, block, share.row, share.row + 8, n, in);
+    i32 at = block * 64 + lane % 4 * 16, c = block * 16 + lane % 4 * 4;
+    UNROLL for (int r = 0; r < 2; r++) {
+      i32 row = share.row + 8 * r;
+      if (row < n && c < out) {
+        i32 sum[4] = {0, 0, 0, 0};
+        UNROLL for (int k = 0; k < 4; k++) {
+          i32x4 b = four(bias + at + 4 * k), m = four(mul + at + 4 * k);
+          UNROLL for (int i = 0; i < 4; i++) {
+            int j = 4 * k + i;
+            sum[i] += act(requantise(s.hi[r][j], s.lo[r][j], b[i], m[i], shift), f);
+          }
         }
-      }
-      i16 y[4];
-      UNROLL for (int i = 0; i < 4; i++) y[i] = sat16(sum[i]);
-      i16 *to = dst + (i64)row * out + c;
-      if (out % 4 == 0) {
-        u32x2 w = {(unsigned short)y[0] | (u32)(unsigned short)y[1] << 16, (unsigned short)y[2] | (u32)(unsigned short)y[3] << 16};
-        *(u32x2 *)to = w;
-      } else {
-        UNROLL for (int i = 0; i < 4; i++) {
-          if (c + i < out) to[i] = y[i];
+        i16 y[4];
+        UNROLL for (int i = 0; i < 4; i++) y[i] = sat16(sum[i]);
+        i16 *to = dst + (i64)row * out + c;
+        if (out % 4 == 0) {
+          u32x2 w = {(unsigned short)y[0] | (u32)(unsigned short)y[1] << 16, (unsigned short)y[2] | (u32)(unsigned short)y[3] << 16};
+          *(u32x2 *)to = w;
+        } else {
+          UNROLL for (int i = 0; i < 4; i++) {
+            if (c + i < out) to[i] = y[i];
+          }
         }
       }
     }
