@@ -42,6 +42,9 @@ func TestDecodeChild(t *testing.T) {
 
 // processModel is a shipped model where there is one, as training left it.
 func processModel(t *testing.T) *inference.Model {
+	if testing.Short() {
+		return testModel()
+	}
 	if b, err := os.ReadFile(filepath.Join(*modelsDir, "nvc1-lite.nvm")); err == nil {
 		if m, err := inference.Load(b); err == nil {
 			return m
@@ -71,7 +74,7 @@ func TestSeparateProcesses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(os.Args[0], "-test.run=^TestDecodeChild$", "-models="+dir)
+		cmd := exec.Command(os.Args[0], "-test.run=^TestDecodeChild$", "-models="+dir, fmt.Sprint("-test.short=", testing.Short()))
 		cmd.Env = append(os.Environ(), decodeEnv+"="+path, "NVCODEC_KERNELS="+b.Kernels())
 		var errOut bytes.Buffer
 		cmd.Stderr = &errOut

@@ -214,6 +214,9 @@ func (r *recipe) make(t testing.TB, m *inference.Model, b inference.Backend, thr
 // Every vector has its stated outcome, and the encoder makes its bytes again, with every kernel set and any number of
 // threads. -update writes what the first set makes, which the others must then reproduce.
 func TestVectors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("decodes and encodes every vector several times")
+	}
 	if _, err := os.Stat(vectorsDir); err != nil && !*update {
 		t.Skip(err)
 	}
