@@ -17,6 +17,7 @@ import (
 	"github.com/nvcodec/nvcodec/internal/atomicfile"
 	"github.com/nvcodec/nvcodec/metrics"
 	"github.com/nvcodec/nvcodec/pipeio"
+	"github.com/nvcodec/nvcodec/yuv"
 )
 
 type encodeOptions struct {
@@ -162,6 +163,7 @@ func encodeFile(ctx context.Context, e *env, o *encodeOptions, c codec.EncoderOp
 	if err != nil {
 		return err
 	}
+	known := src.Conversions()
 	src = pipeio.Prefetch(src, 3)
 	defer src.Close()
 
@@ -185,7 +187,7 @@ func encodeFile(ctx context.Context, e *env, o *encodeOptions, c codec.EncoderOp
 	}
 	bar := e.newProgress(filepath.Base(in), total, alone)
 	defer bar.done()
-	res, err := encodeStream(ctx, e, in, src, w, c, o.frames, bar)
+	res, err := encodeStream(ctx, e, in, src, known, w, c, o.frames, bar)
 	if err != nil {
 		return err
 	}
@@ -194,8 +196,9 @@ func encodeFile(ctx context.Context, e *env, o *encodeOptions, c codec.EncoderOp
 }
 
 // encodeStream is the whole path from a source to a stream: frames go straight from one to the other. Errors name the
-// source.
-func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, w io.Writer, c codec.EncoderOptions, limit int64, bar *progress) (*encodeResult, error) {
+// source. known are the source's notes before its first frame was asked for: they stand at the stream's beginning, later
+// ones at its end, so that the stream does not depend on how far the source runs ahead.
+func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, known []pipeio.Note, w io.Writer, c codec.EncoderOptions, limit int64, bar *progress) (*encodeResult, error) {
 	start := time.Now()
 	f := src.Format()
 	named := func(err error) error { return fmt.Errorf("%s: %w", name, err) }
@@ -205,50 +208,62 @@ func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, w
 	}
 	defer enc.Abort()
 	res := &encodeResult{Width: f.W, Height: f.H, Model: c.Model.Name, Kernels: c.Backend.Kernels(), Notes: []string{}}
-	said := 0
-	tell := func() error { // sources learn of some conversions only on the way
-		notes := src.Conversions()
-		for ; said < len(notes); said++ {
-			n := notes[said]
+	tell := func(notes []pipeio.Note) error {
+		for _, n := range notes[len(res.Notes):] {
 			e.note("%s", n.Text)
 			res.Notes = append(res.Notes, n.Text)
 			if err := enc.Metadata("note", n.Text); err != nil {
-				return err
+				return named(err)
 			}
 		}
 		return nil
 	}
+	if err := tell(known); err != nil {
+		return nil, err
+	}
 	span := newClock(f)
 	var psnr metrics.Mean
-	for limit == 0 || res.Frames < limit {
-		frame, err := src.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			break
+	in := &lookahead{src: src, limit: limit}
+	frame, err := in.next(ctx)
+	for err == nil && frame != nil {
+		var next *yuv.Frame
+		if !c.LowDelay { // the next frame's motion search runs while the network works on this one
+			if next, err = in.next(ctx); err != nil {
+				return nil, err
+			}
+			for _, f := range [2]*yuv.Frame{frame, next} {
+				if f != nil && (f == next || res.Frames == 0) {
+					if err := enc.Ahead(f); err != nil {
+						return nil, named(err)
+					}
+				}
+			}
 		}
-		if err != nil {
-			return nil, err
+		info, werr := enc.Write(ctx, frame)
+		if werr != nil {
+			return nil, named(werr)
 		}
-		if err := tell(); err != nil {
-			return nil, err
-		}
-		info, err := enc.Write(ctx, frame)
-		if err != nil {
-			return nil, named(err)
-		}
-		p, err := metrics.Compare(&frame.Planes, info.Decoded)
-		if err != nil {
-			return nil, named(err)
+		p, werr := metrics.Compare(&frame.Planes, info.Decoded)
+		if werr != nil {
+			return nil, named(werr)
 		}
 		psnr.Add(p)
 		span.add(frame.PTS, frame.Duration)
 		res.Frames++
 		res.Payload += int64(info.PayloadBytes)
 		bar.add(fmt.Sprintf("%.0f kbit/s %.2f dB", span.kbps(res.Payload), psnr.Value().Y))
+		if c.LowDelay {
+			next, err = in.next(ctx)
+		}
+		frame = next
+	}
+	if err != nil {
+		return nil, err
 	}
 	if res.Frames == 0 {
 		return nil, named(errors.New("no frames to encode"))
 	}
-	if err := tell(); err != nil {
+	if err := tell(src.Conversions()); err != nil { // what the source learned on the way
 		return nil, err
 	}
 	sum, err := enc.Close()
@@ -260,6 +275,36 @@ func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, w
 	res.Duration = time.Since(start).Seconds()
 	res.FPS = float64(res.Frames) / res.Duration
 	return res, nil
+}
+
+// lookahead reads frames into two buffers in turn: a frame stays valid while the one after it is read.
+type lookahead struct {
+	src   pipeio.Source
+	limit int64 // frames to read; 0 all
+	count int64
+	bufs  [2]yuv.Frame
+}
+
+// next returns nil after the last frame.
+func (l *lookahead) next(ctx context.Context) (*yuv.Frame, error) {
+	if l.limit > 0 && l.count == l.limit {
+		return nil, nil
+	}
+	f, err := l.src.Next(ctx)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	b := &l.bufs[l.count%2]
+	l.count++
+	if b.W != f.W || b.H != f.H {
+		b.Planes = *yuv.New(f.W, f.H)
+	}
+	b.Pad(&f.Planes)
+	b.PTS, b.Duration = f.PTS, f.Duration
+	return b, nil
 }
 
 // extra is what, beside the encoder's own settings, decides the stream's content: part of the settings text, so that a
