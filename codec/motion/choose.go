@@ -7,6 +7,7 @@ type choice struct {
 	how     []uint8
 	kept    []vector // the field of the frame before
 	changed []uint8  // bit p%2: whether pass p changed the block
+	common  vector
 	sads    []cache
 }
 
@@ -97,7 +98,11 @@ func (s *Searcher) decide(pass, i, j int, lambda int32) {
 			return
 		}
 		// The parts of a cost are not negative, so a partial sum can already lose.
-		cost := lambda * rates.bits(&a, v)
+		b := rates.bits(&a, v)
+		if pass == 0 && v == s.all {
+			b = min(b, rates.bits(&a, vector{}))
+		}
+		cost := lambda * b
 		if cost >= bestCost {
 			return
 		}
@@ -117,6 +122,9 @@ func (s *Searcher) decide(pass, i, j int, lambda int32) {
 	try(vector{})
 	try(median(a.v[0], a.v[1], a.v[2]))
 	try(s.found.v[k])
+	if pass == 0 {
+		try(s.all)
+	}
 	if pass > 0 {
 		try(c.v[k])
 		if j+1 < c.wb {

@@ -32,6 +32,7 @@ type full struct {
 	near      []winner // [hu][wu] over the neighbourhood
 	own       []winner // [hu][wu] over the unit
 	scratches [][]int32
+	totals    [][]int64 // [thread][displacement] sums over all units, without the penalty
 }
 
 type winner struct {
@@ -43,8 +44,34 @@ func newFull(hu, wu, r, threads int) *full {
 	f := &full{list: displacements(r), hu: hu, wu: wu, near: make([]winner, hu*wu), own: make([]winner, hu*wu)}
 	for range threads {
 		f.scratches = append(f.scratches, make([]int32, 7*(wu+2)))
+		f.totals = append(f.totals, make([]int64, len(f.list)))
 	}
 	return f
+}
+
+// run searches for all units, a band of rows on each thread.
+func (f *full) run(threads int, cur, ref *small, penalty int32) {
+	for _, t := range f.totals {
+		clear(t)
+	}
+	bands(threads, f.hu, func(lo, hi, thread int) { // each band reads a row more on both sides
+		f.search(cur, ref, penalty, lo, hi, thread)
+	})
+}
+
+// overall returns the displacement that is best for the whole picture.
+func (f *full) overall() displacement {
+	best, least := 0, int64(1<<62)
+	for i := range f.list {
+		var sum int64
+		for _, t := range f.totals {
+			sum += t[i]
+		}
+		if sum < least {
+			best, least = i, sum
+		}
+	}
+	return f.list[best]
 }
 
 // search handles the units of rows u0..u1.
@@ -77,6 +104,7 @@ func (f *full) search(cur, ref *small, penalty int32, u0, u1, thread int) {
 			}
 			a, b := sides[(u+1)%3][:wu], sides[(u+2)%3][:wu]
 			mid = alone[(u+2)%3][:wu]
+			var total int64
 			near, own := f.near[(u-1)*wu:][:wu], f.own[(u-1)*wu:][:wu]
 			for j := range near {
 				if s := a[j] + 2*b[j] + c[j] + extra; s < near[j].cost {
@@ -85,7 +113,9 @@ func (f *full) search(cur, ref *small, penalty int32, u0, u1, thread int) {
 				if s := 16*mid[j] + extra; s < own[j].cost {
 					own[j] = winner{s, d}
 				}
+				total += int64(mid[j])
 			}
+			f.totals[thread][i] += total
 		}
 	}
 }
@@ -98,7 +128,7 @@ func unitSums(sums []int32, cur, ref *small, y int, d displacement) {
 		a[r] = cur.row(y + r)[:n]
 		b[r] = ref.p[(y+r+d.y+ref.pad)*ref.stride+ref.pad+d.x:][:n]
 	}
-	a0, a1, a2, a3 := a[0], a[1][:n], a[2][:n], a[3][:n]
+	a0, a1, a2, a3 := a[0][:n], a[1][:n], a[2][:n], a[3][:n]
 	b0, b1, b2, b3 := b[0][:n], b[1][:n], b[2][:n], b[3][:n]
 	for i := 0; i+8 <= n; i += 8 {
 		t := absDiff(binary.LittleEndian.Uint64(a0[i:]), binary.LittleEndian.Uint64(b0[i:]))

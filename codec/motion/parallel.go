@@ -27,6 +27,12 @@ func each(threads, n int, f func(i, thread int)) {
 	wg.Wait()
 }
 
+// bands shares rows 0..n evenly among the threads.
+func bands(threads, n int, f func(lo, hi, thread int)) {
+	size := (n + threads - 1) / threads
+	each(threads, (n+size-1)/size, func(i, thread int) { f(size*i, min(size*i+size, n), thread) })
+}
+
 // A wavefront visits a grid so that a block comes after the one to its left and after those of the row above up to
 // ahead columns further right. Rows tell the next one of their progress in groups of columns.
 type wavefront struct {

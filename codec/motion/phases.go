@@ -25,15 +25,22 @@ const (
 )
 
 // phases holds a luma plane at all sixteen quarter-sample phases: p[4*fy+fx] is the plane read at (fy/4, fx/4),
-// rounded and clamped as DESIGN says of motion compensation.
+// rounded and clamped as docs/MODEL.md says of motion compensation.
 type phases struct {
 	w, h, stride int
 	p            [16][]byte
-	rows         [3][]uint64 // the last eight rows of the horizontal pass, one list for each fx
+	rings        [][8][3][]uint64 // of each thread: the last eight rows of the horizontal pass, for fx = 1..3
 }
 
-func newPhases(w, h int) *phases {
-	s := &phases{w: w, h: h, stride: w + 2*margin}
+func newPhases(w, h, threads int) *phases {
+	s := &phases{w: w, h: h, stride: w + 2*margin, rings: make([][8][3][]uint64, threads)}
+	for t := range s.rings {
+		for i := range s.rings[t] {
+			for f := range s.rings[t][i] {
+				s.rings[t][i][f] = make([]uint64, s.stride/4)
+			}
+		}
+	}
 	for i := range s.p {
 		s.p[i] = make([]byte, s.stride*(h+2*margin))
 	}
@@ -62,16 +69,16 @@ func (s *phases) extend(src []byte, stride int) {
 	}
 }
 
-// interpolate computes rows y0..y1 (in the extended plane, margin counted) of phases 1..15. It needs three rows before and four past.
-func (s *phases) interpolate(y0, y1 int) {
-	n := s.stride / 8
-	var ring [8][3][]uint64
-	buf := make([]uint64, 8*3*2*n)
-	for i := range ring {
-		for f := range 3 {
-			ring[i][f], buf = buf[:2*n:2*n], buf[2*n:]
-		}
-	}
+// load takes the reference.
+func (s *phases) load(threads int, src []byte, stride int) {
+	s.extend(src, stride)
+	bands(threads, s.h+2*reachable, func(y0, y1, thread int) {
+		s.interpolate(margin-reachable+y0, margin-reachable+y1, &s.rings[thread])
+	})
+}
+
+// interpolate computes rows y0..y1, counted from the margin's top, of phases 1..15.
+func (s *phases) interpolate(y0, y1 int, ring *[8][3][]uint64) {
 	for y := y0 - 3; y < y1+4; y++ {
 		r := &ring[y&7]
 		horizontal(r[0], r[1], r[2], s.p[0][y*s.stride:][:s.stride])
@@ -99,7 +106,7 @@ func (s *phases) interpolate(y0, y1 int) {
 	}
 }
 
-// The taps of DESIGN's table as positive and negative parts; quarter with its arguments reversed is phase 3.
+// The taps of docs/MODEL.md as positive and negative parts; quarter with its arguments reversed is phase 3.
 func quarter(a, b, c, d, e, f, g uint64) (pos, neg uint64) {
 	return 4*b + 58*d + 17*e + g, a + 10*c + 5*f
 }

@@ -29,9 +29,8 @@ func TestPhasesEqualTheDefinition(t *testing.T) {
 				src[i] = byte(rng.Uint32N(2) * 255)
 			}
 		}
-		s := newPhases(w, h)
-		s.extend(src, w)
-		s.interpolate(margin-24, margin+h+24)
+		s := newPhases(w, h, 3)
+		s.load(1+int(seed)%3, src, w)
 		for range 400 {
 			y, x := 16*rng.IntN(h/16), 16*rng.IntN(w/16)
 			vy, vx := rng.IntN(4095)-2047, rng.IntN(4095)-2047
@@ -51,13 +50,12 @@ func TestPhasesEqualTheDefinition(t *testing.T) {
 }
 
 func BenchmarkPhases(b *testing.B) {
-	s := newPhases(640, 384)
+	s := newPhases(640, 384, 1)
 	src := make([]byte, 640*384)
 	for i := range src {
 		src[i] = byte(i * i >> 3)
 	}
-	s.extend(src, 640)
 	for b.Loop() {
-		s.interpolate(margin-24, margin+384+24)
+		s.load(1, src, 640)
 	}
 }

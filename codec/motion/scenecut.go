@@ -10,7 +10,7 @@ func SceneCut(cur, ref *yuv.Planes) bool {
 }
 
 // cut compares the cost of the best displacements with that of the blocks themselves.
-func cut(inter, intra int64) bool { return 4*inter > 3*intra }
+func cut(inter, intra int64) bool { return 3*inter > 2*intra }
 
 const cutReach = 8
 
@@ -18,10 +18,10 @@ func cutCosts(cur, ref *yuv.Planes) (inter, intra int64) {
 	c, r := detail(cur, 0), detail(ref, cutReach)
 	hu, wu := cur.H/32, cur.W/32
 	moved, still := newFull(hu, wu, cutReach, 1), newFull(hu, wu, 0, 1)
-	moved.search(c, r, 0, 0, hu, 0)
+	moved.run(1, c, r, 0)
 	flat := newSmall(cur.W/8, cur.H/8, 0)
 	fill(flat.p, 128)
-	still.search(c, flat, 0, 0, hu, 0)
+	still.run(1, c, flat, 0)
 	for i := range moved.near {
 		m, s := int64(moved.near[i].cost), int64(still.near[i].cost)
 		inter += min(m, s)
@@ -31,23 +31,31 @@ func cutCosts(cur, ref *yuv.Planes) (inter, intra int64) {
 	return inter + n/4, intra + n/2 // noise and rounding are no cut
 }
 
-// detail is a picture at an eighth of its resolution less the mean of 5x5 samples around each, plus 128.
+// detail is a picture at an eighth of its resolution: the mean of 3x3 samples less that of 7x7, doubled, plus 128. The one
+// removes what an eighth of a motion would change, the other light and fades.
 func detail(p *yuv.Planes, pad int) *small {
-	s := newSmall(p.W/8, p.H/8, 2)
+	const fine, coarse = 1, 3
+	s := newSmall(p.W/8, p.H/8, coarse)
 	s.shrink(p.Y, p.StrideY, 8)
 	d := newSmall(p.W/8, p.H/8, pad)
 	for y := range d.h {
+		row := d.row(y)
 		for x := range d.w {
-			sum := 0
-			for r := -2; r <= 2; r++ {
-				for _, v := range s.p[(y+r+s.pad)*s.stride+x:][:5] {
-					sum += int(v)
-				}
-			}
-			v := int(s.row(y)[x])
-			d.row(y)[x] = byte(min(max(128+v-(2*sum+25)/50, 0), 255))
+			v := s.mean16(y, x, fine) - s.mean16(y, x, coarse)
+			row[x] = byte(min(max(128+(2*v+8)>>4, 0), 255))
 		}
 	}
 	d.extend()
 	return d
+}
+
+// mean16 returns 16 times the mean of the samples at most r rows and columns away, half up.
+func (s *small) mean16(y, x, r int) int {
+	n, sum := 2*r+1, 0
+	for k := -r; k <= r; k++ {
+		for _, v := range s.p[(y+k+s.pad)*s.stride+x-r+s.pad:][:n] {
+			sum += int(v)
+		}
+	}
+	return (16*sum + n*n/2) / (n * n)
 }

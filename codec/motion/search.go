@@ -9,8 +9,8 @@ import (
 
 const (
 	maxVector   = 2047
-	quarterSide = 8 // samples at a quarter of the resolution that the finer full search reaches
 	passes      = 5 // of the choice
+	quarterSide = 8 // samples at a quarter of the resolution that the finer full search reaches
 )
 
 // A Searcher finds the vectors of a video's frames. It is not safe for concurrent use.
@@ -30,6 +30,7 @@ type Searcher struct {
 	full4 *full
 	full8 *full
 
+	all         vector // what the whole picture does
 	found, next *field
 	foundSAD    []int32
 	wave        *wavefront
@@ -44,7 +45,7 @@ func NewSearcher(t *Tables, k kernel.Set, w, h, threads, reach int) *Searcher {
 	}
 	threads, reach = max(threads, 1), min(max(reach, 0), maxVector/4)
 	s := &Searcher{t: t, sad: k.SAD16, w: w, h: h, hb: h / 16, wb: w / 16, threads: threads, limit: 4 * reach}
-	s.ref = newPhases(w, h)
+	s.ref = newPhases(w, h, threads)
 	r4, r8 := min(quarterSide, reach/4), reach/8
 	s.cur4, s.ref4 = newSmall(w/4, h/4, 0), newSmall(w/4, h/4, r4)
 	s.cur8, s.ref8 = newSmall(w/8, h/8, 0), newSmall(w/8, h/8, r8)
@@ -65,12 +66,9 @@ func (s *Searcher) Search(cur, ref *yuv.Planes, before []int16, qp int) []int16 
 	s.cur = cur
 	lambda := s.t.Search16[qp]
 	s.prepare(ref)
-	each(s.threads, s.full8.hu, func(i, thread int) {
-		s.full8.search(s.cur8, s.ref8, 2*lambda, i, i+1, thread)
-	})
-	each(s.threads, (s.full4.hu+3)/4, func(i, thread int) {
-		s.full4.search(s.cur4, s.ref4, 2*lambda, 4*i, min(4*i+4, s.full4.hu), thread)
-	})
+	s.full4.run(s.threads, s.cur4, s.ref4, 2*lambda)
+	s.full8.run(s.threads, s.cur8, s.ref8, 2*lambda)
+	s.all = s.global()
 	s.blocks(func(i, j int) (vector, int32) { return s.start(i, j, lambda) })
 	for step := int16(8); step > 0; step /= 2 { // two samples, one, a half, a quarter
 		s.blocks(func(i, j int) (vector, int32) { return s.refine(i, j, step, lambda) })
@@ -80,7 +78,6 @@ func (s *Searcher) Search(cur, ref *yuv.Planes, before []int16, qp int) []int16 
 
 // prepare computes the averages of both pictures and the reference at all phases.
 func (s *Searcher) prepare(ref *yuv.Planes) {
-	s.ref.extend(ref.Y, ref.StrideY)
 	each(s.threads, 2, func(i, _ int) {
 		if i == 0 {
 			s.cur4.shrink(s.cur.Y, s.cur.StrideY, 4)
@@ -90,11 +87,7 @@ func (s *Searcher) prepare(ref *yuv.Planes) {
 			s.ref8.shrink(s.ref4.row(0), s.ref4.stride, 2)
 		}
 	})
-	rows := s.h + 2*reachable
-	const band = 32
-	each(s.threads, (rows+band-1)/band, func(i, _ int) {
-		s.ref.interpolate(margin-reachable+band*i, margin-reachable+min(band*i+band, rows))
-	})
+	s.ref.load(s.threads, ref.Y, ref.StrideY)
 }
 
 // blocks replaces the field found by f of every block.
@@ -129,8 +122,8 @@ func (s *Searcher) start(i, j int, lambda int32) (vector, int32) {
 		return vector{int16(32 * d.y), int16(32 * d.x)}
 	}
 	near, own := s.full4.near, s.full4.own
-	candidates := [9]vector{
-		at4(near, i, j), {}, at4(near, i, j-1), at4(near, i-1, j), at4(near, i, j+1), at4(near, i+1, j),
+	candidates := [10]vector{
+		at4(near, i, j), {}, s.all, at4(near, i, j-1), at4(near, i-1, j), at4(near, i, j+1), at4(near, i+1, j),
 		at4(own, i, j), at8(s.full8.near), at8(s.full8.own),
 	}
 	var best vector
@@ -144,7 +137,7 @@ next:
 			}
 		}
 		sad := s.sadAt(i, j, v)
-		if c := 16*sad + lambda*distance(v, vector{}); c < bestCost {
+		if c := 16*sad + lambda*min(distance(v, vector{}), distance(v, s.all)); c < bestCost {
 			best, bestSAD, bestCost = v, sad, c
 		}
 	}
