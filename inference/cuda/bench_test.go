@@ -5,6 +5,7 @@ package cuda
 import (
 	"cmp"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -139,10 +140,54 @@ func TestProfile(t *testing.T) {
 	}
 	size := inference.Size{W: 1920, H: 1088}
 	eachDevice(t, func(t *testing.T, b *backend) {
+		ceilings(t, b)
 		for _, m := range benchModels(t) {
 			profile(t, b, m, size)
 		}
 	})
+}
+
+// ceilings measures what the lines below are held against: a copy far larger than any cache, by this package's own
+// kernel, and a convolution that is nothing but products.
+func ceilings(t *testing.T, b *backend) {
+	opened, err := b.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &bench{machine: opened}
+	r := &rig{t: t, m: m}
+	random := func(bytes int64) pointer {
+		p, err := m.alloc(bytes)
+		r.must(err)
+		r.held = append(r.held, p)
+		h, err := m.stage(1 << 22)
+		r.must(err)
+		rng := rand.New(rand.NewPCG(1, 1))
+		for i := range h {
+			h[i] = byte(rng.Uint32())
+		}
+		for at := int64(0); at < bytes; at += int64(len(h)) {
+			r.must(m.upload(p+pointer(at), h[:min(int64(len(h)), bytes-at)]))
+		}
+		r.must(m.sync())
+		return p
+	}
+	time := func(c call) float64 {
+		step, err := m.prepare(c.kernel, c.grid, c.args)
+		r.must(err)
+		return timed(t, m, step).Seconds()
+	}
+	const positions, c = 1 << 20, 256
+	src, dst := random(positions*c*2), random(positions*c*2)
+	t.Logf("copy of %d MiB: %.0f GB/s, read and written", positions*c*2>>20, 2*positions*c*2/time(callPlace(dst, src, positions, c, c, 0))/1e9)
+	const n, width = 1 << 16, 1024
+	w, numbers := random(width*width), random(4*width)
+	seconds := time(callLin(dst, src, 0, w, numbers, numbers, n, width, width, 30, m.processors()))
+	t.Logf("lin %d→%d at %d positions: %.1f Tproducts/s of int8", width, width, n, 2*n*width*width/seconds/1e12)
+	r.free()
+	if err := m.finish(); err != nil {
+		t.Error(err)
+	}
 }
 
 type line struct {

@@ -10,7 +10,7 @@
 // always the same and run as one captured CUDA graph for each half of the frame's double buffers.
 //
 // Every operation of a session goes to the session's own stream. Building needs include/cuda.h and lib on the paths
-// of cgo, running only a driver: CGO_CFLAGS=-I…/inference/cuda/include CGO_LDFLAGS=-L…/inference/cuda/lib.
+// of cgo (env.sh prints how), running only a driver. gpu-check.sh checks and times everything on a device.
 package cuda
 
 //go:generate go run trampoline.go libcuda_linux_amd64.c

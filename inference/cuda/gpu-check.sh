@@ -15,8 +15,8 @@ build)
 	mkdir -p "$folder"
 	rm -f "$folder"/*.nvm
 	folder=$(cd "$folder" && pwd)
-	CGO_CFLAGS="${CGO_CFLAGS:--O2} -I$here/include" CGO_LDFLAGS="-L$here/lib ${CGO_LDFLAGS:-}" \
-		go test -C "$here" -c -tags cuda,noffmpeg,noembed -o "$folder/cuda.test" .
+	eval "$("$here/env.sh")"
+	go test -C "$here" -c -tags cuda,noffmpeg,noembed -o "$folder/cuda.test" .
 	for model in "$@"; do cp "$model" "$folder/"; done
 	git -C "$here" rev-parse HEAD >"$folder/commit" 2>/dev/null || echo unknown >"$folder/commit"
 	git -C "$here" status --porcelain -- . >>"$folder/commit" 2>/dev/null || true
@@ -60,7 +60,7 @@ run)
 	fi
 	echo "== time by kernel"
 	NVCODEC_PROFILE=1 "$test" -test.run '^TestProfile$/impl=cuda:0' -test.v >"$logs/profile.log" 2>&1 || failed="$failed profile"
-	grep -E "us |kernels|--- |panic" "$logs/profile.log" | cut -c1-200 | head -n 150
+	grep -E "us |kernels|products|copy of|--- |panic" "$logs/profile.log" | cut -c1-200 | head -n 150
 	echo "== whole frames"
 	"$test" -test.run '^$' -test.bench Frames -test.benchtime 300x -test.timeout 5m 2>&1 | tee "$logs/frames.log"
 	if [ -n "$failed" ]; then

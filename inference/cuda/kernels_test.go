@@ -18,13 +18,13 @@ import (
 // Every kernel of every family is held against the generic ones: in emulation on any machine, and on each device.
 
 // eachMachine runs a test for every family, emulated, and for every family that each device can run.
-func eachMachine(t *testing.T, test func(t *testing.T, m machine)) {
+func eachMachine(t *testing.T, test func(t *testing.T, m *bench)) {
 	for _, sm := range families {
 		t.Run(fmt.Sprintf("impl=emulated/sm_%d", sm), func(t *testing.T) {
 			d := newEmulatedDevice()
-			m := newEmulated(d, sm)
+			m := &bench{machine: newEmulated(d, sm)}
 			test(t, m)
-			if err := m.close(); err != nil {
+			if err := m.finish(); err != nil {
 				t.Error(err)
 			}
 			if n := len(d.memory); n > 0 {
@@ -33,20 +33,57 @@ func eachMachine(t *testing.T, test func(t *testing.T, m machine)) {
 		})
 	}
 	eachDevice(t, func(t *testing.T, b *backend) {
-		m, err := b.open()
+		opened, err := b.open()
 		if err != nil {
 			t.Fatal(err)
 		}
+		m := &bench{machine: opened}
 		test(t, m)
-		if err := m.close(); err != nil {
+		if err := m.finish(); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
+// A bench is a machine with page-locked memory for what goes up and down; taking it anew each time would be what the
+// tests spend a device's time on.
+type bench struct {
+	machine
+	staging []byte
+}
+
+func (b *bench) stage(n int) ([]byte, error) {
+	if n > len(b.staging) {
+		if err := b.drop(); err != nil {
+			return nil, err
+		}
+		var err error
+		if b.staging, err = b.host(int64(max(n, 1<<20))); err != nil {
+			return nil, err
+		}
+	}
+	return b.staging[:n], nil
+}
+
+func (b *bench) drop() error {
+	if b.staging == nil {
+		return nil
+	}
+	held := b.staging
+	b.staging = nil
+	return b.freeHost(held)
+}
+
+func (b *bench) finish() error {
+	if err := b.drop(); err != nil {
+		return err
+	}
+	return b.close()
+}
+
 // cases is how many random cases a machine is given: in emulation a block takes milliseconds, on a device nothing.
-func cases(m machine, emulatedCases, deviceCases int) uint64 {
-	if _, ok := m.(*emulated); ok || os.Getenv("NVCODEC_SOFTWARE_DRIVER") != "" {
+func cases(m *bench, emulatedCases, deviceCases int) uint64 {
+	if _, ok := m.machine.(*emulated); ok || os.Getenv("NVCODEC_SOFTWARE_DRIVER") != "" {
 		if testing.Short() {
 			return uint64(max(1, emulatedCases/4))
 		}
@@ -58,7 +95,7 @@ func cases(m machine, emulatedCases, deviceCases int) uint64 {
 // A rig holds the device memory of one case.
 type rig struct {
 	t    *testing.T
-	m    machine
+	m    *bench
 	held []pointer
 }
 
@@ -86,12 +123,11 @@ func (r *rig) up(b []byte) pointer {
 	r.must(err)
 	r.held = append(r.held, p)
 	if len(b) > 0 {
-		h, err := r.m.host(int64(len(b)))
+		h, err := r.m.stage(len(b))
 		r.must(err)
 		copy(h, b)
 		r.must(r.m.upload(p, h))
 		r.must(r.m.sync())
-		r.must(r.m.freeHost(h))
 	}
 	return p
 }
@@ -103,12 +139,11 @@ func upload[T any](r *rig, x []T) pointer {
 
 func (r *rig) down(b []byte, p pointer) {
 	r.t.Helper()
-	h, err := r.m.host(int64(len(b)))
+	h, err := r.m.stage(len(b))
 	r.must(err)
 	r.must(r.m.download(h, p))
 	r.must(r.m.sync())
 	copy(b, h)
-	r.must(r.m.freeHost(h))
 }
 
 // run launches a call that writes len(want) values at dst, which starts as before (or as poison), and compares.
@@ -224,8 +259,8 @@ func randLin(r *rand.Rand, in, out int) *kernel.Lin {
 var linSizes = [][2]int{{1, 1}, {7, 5}, {8, 8}, {12, 24}, {31, 33}, {32, 64}, {40, 65}, {64, 32}, {96, 192}, {144, 288}, {192, 384}, {264, 72}, {300, 20}, {480, 192}, {520, 8}}
 
 func TestLin(t *testing.T) {
-	eachMachine(t, func(t *testing.T, m machine) {
-		for seed := range cases(m, 60, 2000) {
+	eachMachine(t, func(t *testing.T, m *bench) {
+		for seed := range cases(m, 60, 1000) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			size := linSizes[int(seed)%len(linSizes)]
 			l := randLin(r, size[0], size[1])
@@ -266,8 +301,8 @@ func TestLin(t *testing.T) {
 }
 
 func TestLinActSum4(t *testing.T) {
-	eachMachine(t, func(t *testing.T, m machine) {
-		for seed := range cases(m, 45, 2000) {
+	eachMachine(t, func(t *testing.T, m *bench) {
+		for seed := range cases(m, 45, 1000) {
 			r := rand.New(rand.NewPCG(seed, 2))
 			size := linSizes[int(seed)%len(linSizes)]
 			c, f := size[1], uint(1+r.IntN(14))
@@ -294,7 +329,7 @@ func TestLinActSum4(t *testing.T) {
 // TestRequantise walks every shift with sums and multipliers at their extremes and at ties.
 func TestRequantise(t *testing.T) {
 	sums := []int32{math.MinInt32, -math.MaxInt32, -1 << 30, -65536, -3, -2, -1, 0, 1, 2, 3, 32767, 65536, 1 << 30, math.MaxInt32 - 1, math.MaxInt32}
-	eachMachine(t, func(t *testing.T, m machine) {
+	eachMachine(t, func(t *testing.T, m *bench) {
 		for shift := range uint(63) {
 			l := &kernel.Lin{In: 1, Shift: shift}
 			for _, mul := range []int32{1, 2, 3, 1<<16 - 1, 1 << 16, 1<<30 - 1, 1 << 30, math.MaxInt32} {
@@ -317,7 +352,7 @@ func TestRequantise(t *testing.T) {
 }
 
 func TestLin16(t *testing.T) {
-	eachMachine(t, func(t *testing.T, m machine) {
+	eachMachine(t, func(t *testing.T, m *bench) {
 		for seed := range cases(m, 100, 1000) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			l := &kernel.Lin{In: 1 + r.IntN(70), Out: 1 + r.IntN(70), Shift: uint(r.IntN(63))}
@@ -348,8 +383,8 @@ func TestLin16(t *testing.T) {
 }
 
 func TestDWAct(t *testing.T) {
-	eachMachine(t, func(t *testing.T, m machine) {
-		for seed := range cases(m, 150, 2000) {
+	eachMachine(t, func(t *testing.T, m *bench) {
+		for seed := range cases(m, 150, 1000) {
 			r := rand.New(rand.NewPCG(seed, 4))
 			d := &kernel.DWAct{C: []int{1, 5, 8, 12, 32, 96, 144}[r.IntN(7)], F: uint(1 + r.IntN(14)), Shift: uint(r.IntN(63))}
 			top := 1 + r.IntN(31)
@@ -385,7 +420,7 @@ func TestAct(t *testing.T) {
 	for i := range all {
 		all[i] = int16(i)
 	}
-	eachMachine(t, func(t *testing.T, m machine) {
+	eachMachine(t, func(t *testing.T, m *bench) {
 		for f := 1; f <= 14; f++ {
 			want := make([]int16, len(all))
 			for i, x := range all {
@@ -408,8 +443,8 @@ func TestAct(t *testing.T) {
 
 func TestPointwise(t *testing.T) {
 	ref := kernel.Generic()
-	eachMachine(t, func(t *testing.T, m machine) {
-		for seed := range cases(m, 200, 2000) {
+	eachMachine(t, func(t *testing.T, m *bench) {
+		for seed := range cases(m, 200, 1000) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			n, c := 1+r.IntN(200), []int{1, 3, 8, 12, 24, 96}[r.IntN(6)]
 			g := &rig{t: t, m: m}
@@ -445,7 +480,7 @@ func TestPointwise(t *testing.T) {
 
 // TestMoves: what copies values from place to place, against the formulas of docs/MODEL.md.
 func TestMoves(t *testing.T) {
-	eachMachine(t, func(t *testing.T, m machine) {
+	eachMachine(t, func(t *testing.T, m *bench) {
 		for seed := range cases(m, 150, 1000) {
 			r := rand.New(rand.NewPCG(seed, 6))
 			h, w, c := 2*(1+r.IntN(6)), 2*(1+r.IntN(6)), []int{1, 6, 8, 24}[r.IntN(4)]
@@ -495,7 +530,7 @@ func TestMoves(t *testing.T) {
 
 func TestPictures(t *testing.T) {
 	ref := kernel.Generic()
-	eachMachine(t, func(t *testing.T, m machine) {
+	eachMachine(t, func(t *testing.T, m *bench) {
 		for seed := range cases(m, 25, 300) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			h, w := 16*(1+r.IntN(4)), 16*(1+r.IntN(4))
@@ -542,7 +577,7 @@ func TestPictures(t *testing.T) {
 // TestLatents: symbols, tables and what becomes of them, against the formulas of docs/MODEL.md in 64 bits.
 func TestLatents(t *testing.T) {
 	rnd, sat := kernel.Rnd, kernel.Sat16
-	eachMachine(t, func(t *testing.T, m machine) {
+	eachMachine(t, func(t *testing.T, m *bench) {
 		for seed := range cases(m, 150, 1000) {
 			r := rand.New(rand.NewPCG(seed, 8))
 			h, w, c := 1+r.IntN(8), 1+r.IntN(8), 2*(1+r.IntN(20))

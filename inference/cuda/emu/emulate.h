@@ -30,6 +30,9 @@ DEVICE u32 permute(u32 a, u32 b, u32 selector) {
   return d;
 }
 
+DEVICE i64 wide(i32 a, i32 b) { return (i64)a * b; }
+DEVICE void split(i64 x, i32 &low, i32 &high) { low = (i32)x, high = (i32)(x >> 32); }
+
 template <bool Signed>
 DEVICE i32 dp4(u32 x, u32 w, i32 c) {
   for (int i = 0; i < 4; i++) {

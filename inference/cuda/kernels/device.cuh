@@ -35,6 +35,16 @@ DEVICE u32 permute(u32 a, u32 b, u32 selector) {
   return d;
 }
 
+// wide is the 64-bit product of two 32-bit numbers, one instruction instead of the four of a 64-bit product.
+DEVICE i64 wide(i32 a, i32 b) {
+  i64 d;
+  asm("mul.wide.s32 %0, %1, %2;" : "=l"(d) : "r"(a), "r"(b));
+  return d;
+}
+
+// split takes a 64-bit number apart; compilers see no 64-bit comparisons behind it.
+DEVICE void split(i64 x, i32 &low, i32 &high) { asm("mov.b64 {%0,%1}, %2;" : "=r"(low), "=r"(high) : "l"(x)); }
+
 // dp4 adds the four products of signed bytes of w with the bytes of x, which are signed or not.
 template <bool Signed>
 DEVICE i32 dp4(u32 x, u32 w, i32 c) {
@@ -71,7 +81,14 @@ DEVICE void mma16832(i32 &c0, i32 &c1, i32 &c2, i32 &c3, const u32 *a, u32 b0, u
 
 DEVICE i32 clamp32(i32 x, i32 lo, i32 hi) { return x < lo ? lo : x > hi ? hi : x; }
 DEVICE i64 clamp64(i64 x, i64 lo, i64 hi) { return x < lo ? lo : x > hi ? hi : x; }
-DEVICE i16 sat16(i64 x) { return (i16)clamp64(x, -32768, 32767); }
+DEVICE i16 sat16(i32 x) { return (i16)clamp32(x, -32768, 32767); }
+
+// A number that int32 does not hold saturates by its sign; the others, by their low word.
+DEVICE i16 sat16(i64 x) {
+  i32 low, high;
+  split(x, low, high);
+  return sat16(high == low >> 31 ? low : high >> 31 ^ 0x7fffffff);
+}
 
 // rnd is the rounding shift: (a + 2^(s-1)) >> s, or a for s = 0.
 DEVICE i64 rnd(i64 a, i32 s) { return (a + ((i64)1 << s >> 1)) >> s; }

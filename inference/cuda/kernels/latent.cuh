@@ -43,7 +43,7 @@ KERNEL void y_symbols(i16 *k, const u8 *tables, const i16 *y, const i16 *q, cons
   i32 pos = at / half;
   i64 from = (i64)pos * c + coded(pos, at % half, (i32)w, c, (i32)step);
   i64 limit = 32767 >> fm;
-  i64 ys = rnd((i64)y[from] * rexp[expPlace(q[from])], (i32)shift);
+  i64 ys = rnd(wide(y[from], rexp[expPlace(q[from])]), (i32)shift);
   i64 symbol = clamp64(rnd(ys - mean[from], (i32)fm), -limit, limit);
   k[at] = tables[at] < frame[1] ? 0 : (i16)symbol;
 }
@@ -63,5 +63,5 @@ KERNEL void latent(i16 *dst, const i16 *k, const i16 *mean, const i16 *base, i64
 // unstep is sat16(rnd(yhat*E[q], shift)) of n values.
 KERNEL void unstep(i16 *dst, const i16 *yhat, const i16 *q, const i32 *exp, i64 n, i64 shift) {
   u32 at = unit();
-  if (at < n) dst[at] = sat16(rnd((i64)yhat[at] * exp[expPlace(q[at])], (i32)shift));
+  if (at < n) dst[at] = sat16(rnd(wide(yhat[at], exp[expPlace(q[at])]), (i32)shift));
 }

@@ -97,7 +97,7 @@ DEVICE i32x4 four(const i32 *p) { return *(const i32x4 *)p; }
 // requantise joins the sums of one position and channel and returns sat16(rnd(acc*mul, shift)).
 DEVICE i16 requantise(i32 hi, i32 lo, i32 bias, i32 mul, i32 shift) {
   i32 acc = (i32)(((u32)hi << 8) + (u32)lo + (u32)bias);
-  return sat16(rnd((i64)acc * mul, shift));
+  return sat16(rnd(wide(acc, mul), shift));
 }
 
 // products computes a block's sums over all input channels.
@@ -179,12 +179,12 @@ KERNEL void lin(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, cons
           if (out % 8 == 0) {
             if (res) {
               Run<8> x = load<8>(res + at);
-              UNROLL for (int i = 0; i < 8; i++) y.x[i] = sat16((i64)x.x[i] + y.x[i]);
+              UNROLL for (int i = 0; i < 8; i++) y.x[i] = sat16(x.x[i] + y.x[i]);
             }
             store<8>(dst + at, y);
           } else {
             UNROLL for (int i = 0; i < 8; i++) {
-              if (c + i < out) dst[at + i] = res ? sat16((i64)res[at + i] + y.x[i]) : y.x[i];
+              if (c + i < out) dst[at + i] = res ? sat16(res[at + i] + y.x[i]) : y.x[i];
             }
           }
         }
@@ -242,5 +242,5 @@ KERNEL void lin16(i16 *dst, const i16 *src, const i16 *res, const i16 *w, const 
   i64 acc = bias[o];
   for (i32 i = 0; i < in; i++) acc += (i32)wo[i] * (i32)x[i];
   i16 y = sat16(rnd(acc * mul[o], (i32)shift));
-  dst[at] = res ? sat16((i64)res[at] + y) : y;
+  dst[at] = res ? sat16(res[at] + y) : y;
 }

@@ -87,7 +87,7 @@ KERNEL void unpack(u8 *picture, const i16 *head, const i16 *pred, i64 w_, i64 h_
   Run<8> x = load<8>(head + (i64)at * 8);
   if (pred) {
     Run<8> y = load<8>(pred + (i64)at * 8);
-    UNROLL for (int i = 0; i < 8; i++) x.x[i] = sat16((i64)y.x[i] + x.x[i]);
+    UNROLL for (int i = 0; i < 8; i++) x.x[i] = sat16(y.x[i] + x.x[i]);
   }
   UNROLL for (int k = 0; k < 2; k++) {
     u32 four = 0;

@@ -48,7 +48,7 @@ DEVICE void dwactRun(i16 *dst, const i16 *src, const i8 *weights, const i32 *bia
   UNROLL for (int r = 0; r < stripRows; r++) {
     if (y0 + r < h) {
       Run<V> out;
-      UNROLL for (int i = 0; i < V; i++) out.x[i] = sat16(rnd((i64)acc[r][i] * mul[ch + i], shift));
+      UNROLL for (int i = 0; i < V; i++) out.x[i] = sat16(rnd(wide(acc[r][i], mul[ch + i]), shift));
       store<V>(dst + (i64)((y0 + r) * w + x) * c + ch, out);
     }
   }
@@ -80,7 +80,7 @@ DEVICE void scaleRun(i16 *dst, const i16 *src, const i32 *table, const i32 *fram
   i32 j = at % runs * V;
   const i32 *m = table + frame[0] * c + j;
   Run<V> v = load<V>(src + (i64)at * V);
-  UNROLL for (int i = 0; i < V; i++) v.x[i] = sat16(rnd((i64)v.x[i] * m[i], shift));
+  UNROLL for (int i = 0; i < V; i++) v.x[i] = sat16(rnd(wide(v.x[i], m[i]), shift));
   store<V>(dst + (i64)at * V, v);
 }
 
