@@ -30,7 +30,7 @@ run: build
 	@echo "== decode"
 	@bin/nvcodec decode --overwrite $(OUT)/clip.nvc $(OUT)/clip.mp4
 	@echo "== compare with the source"
-	@bin/nvcodec compare --png $(OUT)/side-by-side.png $(CLIP) $(OUT)/clip.nvc
+	@bin/nvcodec compare --overwrite --png $(OUT)/side-by-side.png $(CLIP) $(OUT)/clip.nvc
 	@bin/nvcodec info $(OUT)/clip.nvc
 	@echo
 	@echo "stream             $(OUT)/clip.nvc"
