@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// BenchmarkPrefetch reads a 720p clip with each placement of the thread boundary and reports frames a second for each: one run to warm up,
-// then at least five, in turns so that all see the same load; the median counts. The consumer sleeps per picture, as one that waits
-// for a device does, or not at all. filter=none only copies, filter=scale also scales; threads are the decoder's own.
+// BenchmarkPrefetch reads a 720p clip with each placement of the thread boundary and reports frames a second for
+// each: one run to warm up, then at least five, in turns so that all see the same load; the median counts. The
+// consumer sleeps per picture, as one that waits for a device does, or not at all. filter=none only copies,
+// filter=scale also scales; threads are the decoder's own.
 func BenchmarkPrefetch(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "a.mp4")
 	const n = 60

@@ -13,8 +13,8 @@ import (
 	"github.com/nvcodec/nvcodec/yuv"
 )
 
-// What we decode is what the ffmpeg program decodes, and what we write is what ffprobe reads. These need the programs, which are not
-// needed otherwise.
+// What we decode is what the ffmpeg program decodes, and what we write is what ffprobe reads. These need the
+// programs, which are not needed otherwise.
 func TestAgainstPrograms(t *testing.T) {
 	for _, p := range []string{"ffmpeg", "ffprobe"} {
 		if _, err := exec.LookPath(p); err != nil {

@@ -20,9 +20,10 @@ type ConvertOptions struct {
 
 // A ColorConverter turns decoded pictures of any kind into 8-bit 4:2:0 planes of one size.
 //
-// Samples stay as they are where they can: range, primaries, transfer and matrix are kept and said in the format. RGB becomes BT.709 in
-// limited range, gray gets neutral chroma, interlaced pictures go through bwdif, and if the size changes, later pictures are scaled to the
-// first one's. Scaling and conversion are swscale's with accurate rounding in its bit-exact mode, so they do not depend on the processor.
+// Samples stay as they are where they can: range, primaries, transfer and matrix are kept and said in the format. RGB
+// becomes BT.709 in limited range, gray gets neutral chroma, interlaced pictures go through bwdif, and if the size
+// changes, later pictures are scaled to the first one's. Scaling and conversion are swscale's with accurate rounding
+// in its bit-exact mode, so they do not depend on the processor.
 type ColorConverter struct {
 	c    converter
 	mu   sync.Mutex
@@ -87,8 +88,8 @@ type RGB struct {
 	PTS, Duration int64
 }
 
-// An RGBConverter turns decoded pictures of any kind into packed RGB of one size. Where a stream does not say its matrix, it is BT.709
-// for pictures of at least 720 lines or 1280 columns, else BT.601, as players do.
+// An RGBConverter turns decoded pictures of any kind into packed RGB of one size. Where a stream does not say its
+// matrix, it is BT.709 for pictures of at least 720 lines or 1280 columns, else BT.601, as players do.
 type RGBConverter struct {
 	c    converter
 	mu   sync.Mutex
@@ -394,7 +395,8 @@ func (c *converter) compare(p *Picture) error {
 	return nil
 }
 
-// rangeOf is the range that the output has: that of the picture, which for gray FFmpeg takes as full unless it says otherwise.
+// rangeOf is the range that the output has: that of the picture, which for gray FFmpeg takes as full unless it says
+// otherwise.
 func rangeOf(p *Picture, info av.PixelInfo) uint8 {
 	switch {
 	case info.RGB:
@@ -405,7 +407,8 @@ func rangeOf(p *Picture, info av.PixelInfo) uint8 {
 	return p.Colour.Range
 }
 
-// scaledSize makes the smaller side n, rounded up to even, and the other the nearest even number to what keeps the aspect.
+// scaledSize makes the smaller side n, rounded up to even, and the other the nearest even number to what keeps the
+// aspect.
 func scaledSize(w, h, n int) (int, int) {
 	n = (n + 1) / 2 * 2
 	other := func(long, short int) int { return max(2, (long*n+short)/(2*short)*2) }

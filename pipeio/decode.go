@@ -29,7 +29,8 @@ type Picture struct {
 	frame       *av.Frame
 }
 
-// Plane is a view of plane i and its row length in bytes, valid until Release and not to be written; nil if there is none.
+// Plane is a view of plane i and its row length in bytes, valid until Release and not to be written; nil if there is
+// none.
 func (p *Picture) Plane(i int) ([]byte, int) { return p.frame.Plane(i) }
 
 // DecodeOptions adjust NewPacketDecoder.
@@ -39,8 +40,8 @@ type DecodeOptions struct {
 	Rate    yuv.Rational  // for times that are missing, if the container has no rate
 }
 
-// A PacketDecoder decodes a video's packets. Pictures get rising times from 0: missing ones are made from the rate, and jumps back, as
-// in joined recordings, are taken out.
+// A PacketDecoder decodes a video's packets. Pictures get rising times from 0: missing ones are made from the rate,
+// and jumps back, as in joined recordings, are taken out.
 type PacketDecoder struct {
 	in    Stage[*Packet]
 	dec   *av.Decoder

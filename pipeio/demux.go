@@ -33,8 +33,8 @@ type Packet = av.Packet
 // A StreamInfo is what a container says of one of its streams.
 type StreamInfo = av.Stream
 
-// A Demuxer gives the packets of a file's video, in the order of decoding. If the file has several videos it takes the one with
-// the largest pictures; cover pictures are no videos.
+// A Demuxer gives the packets of a file's video, in the order of decoding. If the file has several videos it takes
+// the one with the largest pictures; cover pictures are no videos.
 type Demuxer struct {
 	path  string
 	in    *av.Input
@@ -166,8 +166,8 @@ func (d *Demuxer) Video() StreamInfo { return d.in.Streams()[d.video] }
 // Conversions are the notes so far of this and all later stages.
 func (d *Demuxer) Conversions() []Note { return d.notes.all() }
 
-// Seek goes to the last key frame at or before t from the video's start, in containers that store the times at which pictures
-// are shown. In others it is an error, and Next goes on where it was.
+// Seek goes to the last key frame at or before t from the video's start, in containers that store the times at which
+// pictures are shown. In others it is an error, and Next goes on where it was.
 func (d *Demuxer) Seek(ctx context.Context, t time.Duration) error {
 	v := d.Video()
 	switch name, _, _ := strings.Cut(d.in.FormatName(), ","); name {
@@ -234,8 +234,10 @@ func (d *Demuxer) end() error {
 	}
 	cause := ""
 	for _, m := range d.notes.heard(d.in.Messages()) {
-		if m.Error && (strings.Contains(m.Text, "prematurely") || strings.Contains(m.Text, "partial file") || strings.Contains(m.Text, "truncat") || strings.Contains(m.Text, "Truncat")) {
-			cause = m.Text
+		for _, word := range []string{"prematurely", "partial file", "runcat"} {
+			if m.Error && strings.Contains(m.Text, word) {
+				cause = m.Text
+			}
 		}
 	}
 	if d.damageErr != nil && cause == "" {

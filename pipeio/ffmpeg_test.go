@@ -121,7 +121,8 @@ func TestLossless(t *testing.T) {
 	}
 }
 
-// Every container keeps number, times, duration and tags; mp4 and mov keep the rotation as a tag, mkv gets turned pictures.
+// Every container keeps number, times, duration and tags; mp4 and mov keep the rotation as a tag, mkv gets turned
+// pictures.
 func TestContainers(t *testing.T) {
 	for _, ext := range []string{".mp4", ".mov", ".mkv"} {
 		for _, rotation := range []int{0, 90, 180, 270} {

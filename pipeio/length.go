@@ -6,9 +6,9 @@ import (
 	"math/bits"
 )
 
-// statedSize is the number of bytes that a file's own structure says it has: of MP4's outer boxes, Matroska's segment, AVI's
-// RIFF chunks. It is 0 if the structure says nothing. A file shorter than that was cut; FFmpeg reads such files to the cut
-// without an error.
+// statedSize is the number of bytes that a file's own structure says it has: of MP4's outer boxes, Matroska's
+// segment, AVI's RIFF chunks. It is 0 if the structure says nothing. A file shorter than that was cut; FFmpeg reads
+// such files to the cut without an error.
 func statedSize(r io.ReaderAt, size int64) int64 {
 	var h [12]byte
 	if n, _ := r.ReadAt(h[:], 0); n < len(h) {

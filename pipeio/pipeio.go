@@ -4,8 +4,8 @@
 // .y4m, .yuv and "-" (y4m on standard input and output) are pure Go, every other name goes through FFmpeg. Under the
 // build tag noffmpeg only the pure Go ones exist, and nothing needs cgo.
 //
-// Inside, a file's way is Demuxer → PacketDecoder → ColorConverter. Each is a [Stage] and works alone; [PrefetchStage] put
-// between any two of them moves what is before it to its own goroutine and changes nothing else.
+// Inside, a file's way is Demuxer → PacketDecoder → ColorConverter. Each is a [Stage] and works alone;
+// [PrefetchStage] put between any two of them moves what is before it to its own goroutine and changes nothing else.
 //
 // What the codec cannot keep (bit depth, chroma, alpha, sound, ...) is changed or left out and said in a [Note].
 package pipeio

@@ -10,9 +10,9 @@ import (
 
 // A Stage is one step of a pipeline: it takes from the step before it and gives items in order.
 //
-// An item belongs to whoever got it from Next until that hands it to Release, which may be called from another goroutine than
-// Next and in any order; an item that is never released costs memory until Close. Next returns io.EOF after the last
-// item; any error is final. Close closes the stages before it too, after which no item may be used.
+// An item belongs to whoever got it from Next until that hands it to Release, which may be called from another
+// goroutine than Next and in any order; an item that is never released costs memory until Close. Next returns io.EOF
+// after the last item; any error is final. Close closes the stages before it too, after which no item may be used.
 type Stage[T any] interface {
 	Next(ctx context.Context) (T, error)
 	Release(T)

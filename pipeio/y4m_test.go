@@ -136,8 +136,8 @@ func widened(p *yuv.Planes) yuv.Planes {
 	return q
 }
 
-// Conversion against the definition in real numbers: a luma sample is scaled by 2^(8-depth), a chroma sample is the mean over the
-// area of its 2x2 luma samples.
+// Conversion against the definition in real numbers: a luma sample is scaled by 2^(8-depth), a chroma sample is the
+// mean over the area of its 2x2 luma samples.
 func TestConvert(t *testing.T) {
 	for seed := range uint64(400) {
 		r := rand.New(rand.NewPCG(seed, 3))

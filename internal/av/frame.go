@@ -91,8 +91,8 @@ func (f *Frame) SetInterlaced(interlaced, topFirst bool) {
 // Relabel turns the yuvj formats into the yuv ones with full range, which they are.
 func (f *Frame) Relabel() { C.nvc_frame_relabel(framePtr(f.f)) }
 
-// Plane is a view of plane i and its row length in bytes: valid until Unref or Free, and not to be written, since the decoder may
-// still read it. It is nil if the format has fewer planes, or rows from bottom to top.
+// Plane is a view of plane i and its row length in bytes: valid until Unref or Free, and not to be written, since the
+// decoder may still read it. It is nil if the format has fewer planes, or rows from bottom to top.
 func (f *Frame) Plane(i int) ([]byte, int) {
 	c := framePtr(f.f)
 	rows, stride := int(C.nvc_plane_rows(c, C.int(i))), 0

@@ -9,7 +9,8 @@ import (
 	"github.com/nvcodec/nvcodec/yuv"
 )
 
-// NewGraph parses a chain of filters for pictures like f. The description is parsed text: make it of numbers and constants only.
+// NewGraph parses a chain of filters for pictures like f. The description is parsed text: make it of numbers and
+// constants only.
 func NewGraph(desc string, f *Frame, tb, sar yuv.Rational, threads int) (*Graph, error) {
 	g := &Graph{g: astiav.AllocFilterGraph()}
 	live[kindGraph].Add(1)

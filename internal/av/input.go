@@ -16,8 +16,8 @@ import (
 	"github.com/nvcodec/nvcodec/yuv"
 )
 
-// Demuxers that may open a file. Playlists and concatenations are not among them: a file must not make the program read others.
-// Sound, pictures and text are, so that the error can say what the file is.
+// Demuxers that may open a file. Playlists and concatenations are not among them: a file must not make the program
+// read others. Sound, pictures and text are, so that the error can say what the file is.
 const formatWhitelist = "mov,matroska,webm,avi,flv,live_flv,mpegts,mpegtsraw,mpeg,mpegvideo,m4v,h264,hevc,vvc,av1,obu,ivf,vc1,h261,h263,dirac,cavsvideo," +
 	"asf,ogg,rm,mxf,mxf_opatom,gxf,gif,apng,nut,dv,wtv,yuv4mpegpipe,mjpeg,mjpeg_2000,swf,nsv,nuv,film_cpk,bink,smk,ea,roq,fli,amv,mtv,r3d,pva,vivo,ifv,evc," +
 	"wav,w64,aiff,au,mp3,aac,ac3,eac3,dts,flac,ape,wv,tta,amr,caf,loas," +
@@ -91,11 +91,18 @@ func (in *Input) open(ctx context.Context, url string) error {
 func (in *Input) describe(i int, st *astiav.Stream) Stream {
 	cp := st.CodecParameters()
 	s := Stream{
-		Index: i, Codec: cp.CodecID().Name(), Attached: C.nvc_stream_attached(formatPtr(in.fc), C.int(i)) != 0,
-		W: cp.Width(), H: cp.Height(), TimeBase: rational(st.TimeBase()), FrameRate: rational(in.fc.GuessFrameRate(st, nil)),
-		SAR:    rational(in.fc.GuessSampleAspectRatio(st, nil)),
-		Colour: yuv.Colour{Range: uint8(cp.ColorRange()), Primaries: uint8(cp.ColorPrimaries()), Transfer: uint8(cp.ColorTransferCharacteristic()), Matrix: uint8(cp.ColorSpace()), ChromaLoc: uint8(cp.ChromaLocation())},
-		Frames: st.NbFrames(), Start: st.StartTime(), st: st,
+		Index: i, st: st,
+		Codec:    cp.CodecID().Name(),
+		Attached: C.nvc_stream_attached(formatPtr(in.fc), C.int(i)) != 0,
+		W:        cp.Width(), H: cp.Height(),
+		TimeBase:  rational(st.TimeBase()),
+		FrameRate: rational(in.fc.GuessFrameRate(st, nil)),
+		SAR:       rational(in.fc.GuessSampleAspectRatio(st, nil)),
+		Colour: yuv.Colour{
+			Range: uint8(cp.ColorRange()), Primaries: uint8(cp.ColorPrimaries()),
+			Transfer: uint8(cp.ColorTransferCharacteristic()), Matrix: uint8(cp.ColorSpace()), ChromaLoc: uint8(cp.ChromaLocation()),
+		},
+		Frames: st.NbFrames(), Start: st.StartTime(),
 	}
 	if t := uint32(cp.CodecTag()); s.Codec == "none" && t != 0 {
 		s.Codec = strings.Trim(string([]byte{byte(t), byte(t >> 8), byte(t >> 16), byte(t >> 24)}), "\x00 ")
@@ -130,8 +137,8 @@ func tag(st *astiav.Stream, key string) string {
 	return ""
 }
 
-// orientation reads a display matrix, which takes a sample at (x, y) to (a·x + c·y, b·x + d·y), y downward. A mirrored one is a
-// mirror of left and right and then a turn; what is no quarter turn goes to the nearest.
+// orientation reads a display matrix, which takes a sample at (x, y) to (a·x + c·y, b·x + d·y), y downward. A
+// mirrored one is a mirror of left and right and then a turn; what is no quarter turn goes to the nearest.
 func orientation(m [9]int32) (clockwise int, flip, skewed bool) {
 	a, b, c, d := int64(m[0]), int64(m[1]), int64(m[3]), int64(m[4])
 	if a*d-b*c < 0 { // turn·mirror: undoing the mirror negates the first column
@@ -301,7 +308,8 @@ type Decoder struct {
 	log *logger
 }
 
-// OpenDecoder opens the decoder of a stream; threads 0 means one for each processor. It uses the input only here and on Close.
+// OpenDecoder opens the decoder of a stream; threads 0 means one for each processor. It uses the input only here and
+// on Close.
 func (in *Input) OpenDecoder(stream, threads int) (*Decoder, error) {
 	s := in.streams[stream]
 	codec := astiav.FindDecoder(s.st.CodecParameters().CodecID())
@@ -358,7 +366,8 @@ func (d *Decoder) Close() {
 	live[kindDecoder].Add(-1)
 }
 
+const extensions = " .mp4 .m4v .mov .qt .3gp .3g2 .mkv .webm .avi .divx .flv .f4v .ts .m2ts .mts .mpg .mpeg .vob .m2v .mod .tod " +
+	".h264 .264 .avc .h265 .265 .hevc .obu .av1 .ivf .vc1 .asf .wmv .ogv .ogg .rm .rmvb .mxf .gxf .gif .apng .nut .dv .wtv .mjpeg .mjpg "
+
 // Readable tells whether a lower-case extension is one that video files have.
-func Readable(ext string) bool {
-	return ext != "" && strings.Contains(" .mp4 .m4v .mov .qt .3gp .3g2 .mkv .webm .avi .flv .f4v .ts .m2ts .mts .mpg .mpeg .vob .m2v .h264 .264 .avc .h265 .265 .hevc .obu .ivf .av1 .vc1 .asf .wmv .ogv .ogg .rm .rmvb .mxf .gxf .gif .apng .nut .dv .wtv .mjpeg .mjpg .divx .mod .tod ", " "+ext+" ")
-}
+func Readable(ext string) bool { return len(ext) > 1 && strings.Contains(extensions, " "+ext+" ") }

@@ -45,7 +45,8 @@ type Writer struct {
 // StoresRotation tells whether a container keeps a rotation in every supported version of FFmpeg.
 func StoresRotation(container string) bool { return container == "mp4" || container == "mov" }
 
-// EncoderFormats lists what an encoder takes; ok is false if there is no encoder of that name. An empty list means that it does not say.
+// EncoderFormats lists what an encoder takes; ok is false if there is no encoder of that name. An empty list means
+// that it does not say.
 func EncoderFormats(name string) (formats []PixelFormat, ok bool) {
 	c := astiav.FindEncoderByName(name)
 	if c == nil {
@@ -193,8 +194,8 @@ func (w *Writer) explain(err error) error {
 	return w.log.explain(err)
 }
 
-// drain writes the packets that are ready. FFmpeg 5.1's encoders leave out durations, and without the last one mp4's edit list
-// would hide the last picture, so each packet gets the duration of its picture.
+// drain writes the packets that are ready. FFmpeg 5.1's encoders leave out durations, and without the last one mp4's
+// edit list would hide the last picture, so each packet gets the duration of its picture.
 func (w *Writer) drain(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
