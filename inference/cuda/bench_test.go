@@ -278,11 +278,11 @@ func describeCall(v *value, c call) line {
 	l := line{bytes: 2 * out}
 	in := 0
 	switch {
-	case c.kernel == "lin":
+	case c.kernel == "lin_8" || c.kernel == "lin_1":
 		in = v.in[0].node.C
 		l.bytes = n*float64(in)*2 + out*float64(len(v.in)) + float64(in*v.node.C)
 		l.products = 2 * n * float64(in) * float64(v.node.C)
-	case c.kernel == "lin_actsum4":
+	case strings.HasPrefix(c.kernel, "lin_actsum4"):
 		in = v.in[0].in[0].node.C
 		l.bytes = n*float64(in)*2 + out + float64(4*in*v.node.C)
 		l.products = 2 * n * float64(in) * float64(4*v.node.C)

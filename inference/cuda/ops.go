@@ -44,13 +44,15 @@ func arg(values ...any) []uint64 {
 
 func callLin(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, shift, processors int) call {
 	grid, each := share(n, (out+blockOutputs-1)/blockOutputs, processors)
-	return call{"lin", grid, arg(dst, src, res, w, bias, mul, n, in, out, shift, each)}
+	name, _ := runs("lin", in, out)
+	return call{name, grid, arg(dst, src, res, w, bias, mul, n, in, out, shift, each)}
 }
 
 // callLinActSum4 computes out channels from a lin to 4*out.
 func callLinActSum4(dst, src pointer, w, bias, mul pointer, n int64, in, out, shift, f, processors int) call {
 	grid, each := share(n, (out+15)/16, processors)
-	return call{"lin_actsum4", grid, arg(dst, src, w, bias, mul, n, in, out, shift, f, each)}
+	name, _ := runs("lin_actsum4", in, out)
+	return call{name, grid, arg(dst, src, w, bias, mul, n, in, out, shift, f, each)}
 }
 
 // share returns the grid of a lin with so many blocks of output channels, and how many of them a block of threads

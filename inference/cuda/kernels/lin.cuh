@@ -20,15 +20,14 @@
 // stageSteps is how many steps of 32 input channels have their weights in shared memory at once, 2 KiB each.
 enum { stageSteps = 8, stepVectors = 128 };
 
-// activations reads 8 channels of a position, 0 past the last; whole says that in is a multiple of 8.
-DEVICE u32x4 activations(const i16 *x, i32 left, bool whole) {
+// activations reads the 8 channels of a position from channel at on. Weights past the last channel are 0, so what
+// stands for such channels does not matter: with Whole, when in is a multiple of 8, the last 8 do.
+template <bool Whole>
+DEVICE u32x4 activations(const i16 *x, i32 at, i32 in) {
+  if (Whole) return *(const u32x4 *)(x + (at < in ? at : in - 8));
   u32x4 w = {0, 0, 0, 0};
-  if (whole) {
-    if (left > 0) w = *(const u32x4 *)x;
-    return w;
-  }
   UNROLL for (int i = 0; i < 8; i++) {
-    if (i < left) w[i / 2] |= (u32)(unsigned short)x[i] << (i % 2 * 16);
+    if (at + i < in) w[i / 2] |= (u32)(unsigned short)x[at + i] << (i % 2 * 16);
   }
   return w;
 }
@@ -39,9 +38,10 @@ struct Sums {
 
 #if NVCODEC_SM < 75
 // step multiplies 32 input channels; weights are [8][4][16] words: four input channels, lane%4, channel.
-DEVICE void step(Sums &s, const u32x4 *weights, const i16 *x0, const i16 *x1, i32 left, bool whole, int lane) {
+template <bool Whole>
+DEVICE void step(Sums &s, const u32x4 *weights, const i16 *x0, const i16 *x1, i32 at, i32 in, int lane) {
   UNROLL for (int half = 0; half < 4; half++) {
-    u32x4 a[2] = {activations(x0 + 8 * half, left - 8 * half, whole), activations(x1 + 8 * half, left - 8 * half, whole)};
+    u32x4 a[2] = {activations<Whole>(x0, at + 8 * half, in), activations<Whole>(x1, at + 8 * half, in)};
     UNROLL for (int q = 0; q < 2; q++) {
       u32 hi[2], lo[2];
       UNROLL for (int r = 0; r < 2; r++) {
@@ -101,6 +101,7 @@ DEVICE i16 requantise(i32 hi, i32 lo, i32 bias, i32 mul, i32 shift) {
 }
 
 // products computes a block's sums over all input channels.
+template <bool Whole>
 DEVICE void products(Sums &s, const i16 *src, const u8 *packed, i32 block, i32 row0, i32 row1, i32 n, i32 in) {
   SHARED u32x4 stage[stageSteps * stepVectors];
   int thread = threadIndex(), lane = thread % 32;
@@ -110,12 +111,11 @@ DEVICE void products(Sums &s, const i16 *src, const u8 *packed, i32 block, i32 r
   // Positions past the end read the last one's values; nothing is stored for them.
   const i16 *x0 = src + (i64)(row0 < n ? row0 : n - 1) * in;
   const i16 *x1 = src + (i64)(row1 < n ? row1 : n - 1) * in;
-  bool whole = in % 8 == 0;
   i32 steps = (in + 31) / 32;
   const u32x4 *weights = (const u32x4 *)packed + (i64)block * steps * stepVectors;
 #if NVCODEC_SM >= 75
   i32 at = lane % 4 * 8;
-  u32x4 a = activations(x0 + at, in - at, whole), b = activations(x1 + at, in - at, whole);
+  u32x4 a = activations<Whole>(x0, at, in), b = activations<Whole>(x1, at, in);
 #endif
   for (i32 first = 0; first < steps; first += stageSteps) {
     i32 here = steps - first < stageSteps ? steps - first : stageSteps;
@@ -125,12 +125,11 @@ DEVICE void products(Sums &s, const i16 *src, const u8 *packed, i32 block, i32 r
     for (i32 k = 0; k < here; k++) {
       const u32x4 *w = stage + k * stepVectors;
 #if NVCODEC_SM < 75
-      i32 from = (first + k) * 32;
-      step(s, w, x0 + from, x1 + from, in - from, whole, lane);
+      step<Whole>(s, w, x0, x1, (first + k) * 32, in, lane);
 #else
-      // The next step's activations are on their way while this one multiplies; past the end there are none.
+      // The next step's activations are on their way while this one multiplies; past the end nothing uses them.
       at += 32;
-      u32x4 nextA = activations(x0 + at, in - at, whole), nextB = activations(x1 + at, in - at, whole);
+      u32x4 nextA = activations<Whole>(x0, at, in), nextB = activations<Whole>(x1, at, in);
       step(s, w, a, b, lane);
       a = nextA;
       b = nextB;
@@ -155,13 +154,13 @@ DEVICE Share shareOf(i32 blocks, i32 each) {
 
 // lin is dst [n][out] = sat16(rnd(acc*mul, shift)), with res [n][out] or null added behind another sat16. bias and mul
 // are in the order of the weights, whole blocks of 64. dst may be res: a thread reads what it then writes.
-KERNEL void lin(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, const i32 *bias, const i32 *mul, i64 n_, i64 in_, i64 out_, i64 shift_, i64 each_) {
-  i32 n = (i32)n_, in = (i32)in_, out = (i32)out_, shift = (i32)shift_;
-  Share share = shareOf((out + 63) / 64, (i32)each_);
+template <bool Whole>
+DEVICE void linOf(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, const i32 *bias, const i32 *mul, i32 n, i32 in, i32 out, i32 shift, i32 each) {
+  Share share = shareOf((out + 63) / 64, each);
   int lane = threadIndex() % 32;
   for (i32 block = share.first; block < share.last; block++) {
     Sums s;
-    products(s, src, packed, block, share.row, share.row + 8, n, in);
+    products<Whole>(s, src, packed, block, share.row, share.row + 8, n, in);
     UNROLL for (int r = 0; r < 2; r++) {
       i32 row = share.row + 8 * r;
       UNROLL for (int h = 0; h < 2; h++) {
@@ -176,7 +175,7 @@ KERNEL void lin(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, cons
               y.x[4 * q + i] = requantise(s.hi[r][j], s.lo[r][j], b[i], m[i], shift);
             }
           }
-          if (out % 8 == 0) {
+          if (Whole) {
             if (res) {
               Run<8> x = load<8>(res + at);
               UNROLL for (int i = 0; i < 8; i++) y.x[i] = sat16(x.x[i] + y.x[i]);
@@ -196,13 +195,13 @@ KERNEL void lin(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, cons
 // lin_actsum4 is lin to 4*out channels and the gated sum over them: dst [n][out] = sat16(Σ_k act(y[k*out + c])). The
 // host orders the weights so that a block holds channels 16b..16b+15 of all four quarters: lane t's 16 are the four
 // quarters of channels 4t..4t+3.
-KERNEL void lin_actsum4(i16 *dst, const i16 *src, const u8 *packed, const i32 *bias, const i32 *mul, i64 n_, i64 in_, i64 out_, i64 shift_, i64 f_, i64 each_) {
-  i32 n = (i32)n_, in = (i32)in_, out = (i32)out_, shift = (i32)shift_, f = (i32)f_;
-  Share share = shareOf((out + 15) / 16, (i32)each_);
+template <bool Whole>
+DEVICE void linActSum4Of(i16 *dst, const i16 *src, const u8 *packed, const i32 *bias, const i32 *mul, i32 n, i32 in, i32 out, i32 shift, i32 f, i32 each) {
+  Share share = shareOf((out + 15) / 16, each);
   int lane = threadIndex() % 32;
   for (i32 block = share.first; block < share.last; block++) {
     Sums s;
-    products(s, src, packed, block, share.row, share.row + 8, n, in);
+    products<Whole>(s, src, packed, block, share.row, share.row + 8, n, in);
     i32 at = block * 64 + lane % 4 * 16, c = block * 16 + lane % 4 * 4;
     UNROLL for (int r = 0; r < 2; r++) {
       i32 row = share.row + 8 * r;
@@ -218,7 +217,7 @@ KERNEL void lin_actsum4(i16 *dst, const i16 *src, const u8 *packed, const i32 *b
         i16 y[4];
         UNROLL for (int i = 0; i < 4; i++) y[i] = sat16(sum[i]);
         i16 *to = dst + (i64)row * out + c;
-        if (out % 4 == 0) {
+        if (Whole) {
           u32x2 w = {(unsigned short)y[0] | (u32)(unsigned short)y[1] << 16, (unsigned short)y[2] | (u32)(unsigned short)y[3] << 16};
           *(u32x2 *)to = w;
         } else {
@@ -230,6 +229,20 @@ KERNEL void lin_actsum4(i16 *dst, const i16 *src, const u8 *packed, const i32 *b
     }
   }
 }
+
+// As with the pointwise kernels, _8 is for channel counts in and out that are multiples of 8 and _1 for all others.
+#define LIN(suffix, whole)                                                                                                       \
+  KERNEL void lin_##suffix(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, const i32 *bias, const i32 *mul, i64 n,   \
+                           i64 in, i64 out, i64 shift, i64 each) {                                                               \
+    linOf<whole>(dst, src, res, packed, bias, mul, (i32)n, (i32)in, (i32)out, (i32)shift, (i32)each);                            \
+  }                                                                                                                              \
+  KERNEL void lin_actsum4_##suffix(i16 *dst, const i16 *src, const u8 *packed, const i32 *bias, const i32 *mul, i64 n, i64 in,   \
+                                   i64 out, i64 shift, i64 f, i64 each) {                                                        \
+    linActSum4Of<whole>(dst, src, packed, bias, mul, (i32)n, (i32)in, (i32)out, (i32)shift, (i32)f, (i32)each);                  \
+  }
+LIN(8, true)
+LIN(1, false)
+#undef LIN
 
 // lin16 has int16 weights [out][in] as they stand in the model file, and sums in int64: the imported networks' way to
 // hold what int8 cannot.
