@@ -16,7 +16,7 @@ var Shift = [8]int{0, 8, 0, 12, 0, 8, 0, 12}
 type Clip struct {
 	Name    string
 	Frames  []*yuv.Planes
-	Extreme bool // reaches about as far as any video: calibration leaves no headroom above it
+	Extreme bool // reaches further than almost any video: calibration leaves no room above it, and cuts its peaks
 }
 
 // A Search finds the motion vectors of cur from ref, pictures at padded size; before is the field of the frame before.
@@ -80,7 +80,7 @@ func (s *Seen) Saturated(f int) (n, of int64) {
 // to. All vectors are zero: predictions are worse than an encoder's, and ranges larger for it.
 func (t *Twin) calibrate(ctx context.Context, clips []Clip, qps []int) (map[string]*Seen, error) {
 	all := map[string]*Seen{}
-	room := headroom
+	room := float64(headroom)
 	seen := func(n *inference.Node, v *Value[float32]) {
 		if n.Kind != inference.Feature {
 			return
@@ -93,7 +93,7 @@ func (t *Twin) calibrate(ctx context.Context, clips []Clip, qps []int) (map[stri
 	still := func(cur, _ *yuv.Planes, _ []int16, _ int) []int16 { return make([]int16, cur.W/16*(cur.H/16)*2) }
 	for i := range clips {
 		if room = headroom; clips[i].Extreme {
-			room = 1
+			room = extremeHeadroom
 		}
 		for _, qp := range qps {
 			var s State[float32]
@@ -123,16 +123,21 @@ func ranges(net *Network, seen map[string]*Seen) Ranges {
 	return r
 }
 
-// Limits of calibrated fractional bits. The activation needs 1..14; above 12 nothing is gained, and values of up to ±8
-// stay possible in layers that the calibration saw little of.
+// Limits of fractional bits. The activation needs 1..14. Calibrated ones stay within 5..12: above 12 nothing is gained,
+// and values of up to ±8 stay possible in layers that calibration saw little of; below 5 all other values would be
+// coarse for the sake of those that a flash of light takes beyond ±1024.
 const (
-	minF, maxF = 1, 14
-	topF       = 12
+	minF, maxF    = 1, 14
+	bottomF, topF = 5, 12
 )
 
 // headroom is how much larger than in the calibration a value may become before it saturates. Over 24 other clips most
 // groups stay below 2 times the shipped frames' range and the worst reaches 4, in layers whose F is held down by topF.
-const headroom = 2.5
+// Extreme clips leave none: what they alone take to the rails costs nothing that their pictures show.
+const (
+	headroom        = 2.5
+	extremeHeadroom = 0.8
+)
 
 // fractions chooses the largest F of each group at which its range fits int16; stated ones stay.
 func (r Ranges) fractions(net *Network, stated Fractions) Fractions {
@@ -142,11 +147,14 @@ func (r Ranges) fractions(net *Network, stated Fractions) Fractions {
 			f[g] = v
 			continue
 		}
-		v := topF
-		if g == "i.mean" || g == "p.mean" {
+		lo, v := bottomF, topF
+		switch g {
+		case "i.mean", "p.mean":
 			v = stepF // q and v join the mean at its F, and gain nothing above their own
+		case "p.memory", "p.feature":
+			lo = 11 // their saturation is the limit of ±16 that they were trained with
 		}
-		for v > minF && r[g] > math.Ldexp(32767, -v) {
+		for v > lo && r[g] > math.Ldexp(32767, -v) {
 			v--
 		}
 		f[g] = v

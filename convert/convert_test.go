@@ -324,11 +324,11 @@ func TestShippedClips(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(clips) != 7 {
-		t.Fatalf("%d clips, want 7", len(clips))
+	if len(clips) != 8 {
+		t.Fatalf("%d clips, want 8", len(clips))
 	}
 	for _, c := range clips {
-		if len(c.Frames) != 4 || c.Frames[0].W != 128 || c.Frames[0].H != 128 {
+		if len(c.Frames) != 3 || c.Frames[0].W != 128 || c.Frames[0].H != 128 {
 			t.Errorf("%s has %d frames of %dx%d", c.Name, len(c.Frames), c.Frames[0].W, c.Frames[0].H)
 		}
 	}

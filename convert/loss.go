@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/nvcodec/nvcodec/codec/motion"
 	"github.com/nvcodec/nvcodec/inference"
+	"github.com/nvcodec/nvcodec/inference/kernel"
 	"github.com/nvcodec/nvcodec/metrics"
 	"github.com/nvcodec/nvcodec/yuv"
 )
@@ -14,7 +16,7 @@ import (
 type LossOptions struct {
 	QPs        []int  // 0, 21, 42, 63 when empty
 	ResetEvery int    // frames between resets; 0: only after an intra frame
-	Search     Search // motion vectors, the same for both
+	Search     Search // motion vectors, the same for both; nil: the encoder's search, by the model's tables
 	Backend    inference.Backend
 	Threads    int
 }
@@ -42,6 +44,12 @@ func MeasureLoss(ctx context.Context, twin *Twin, m *inference.Model, clip *Clip
 	if len(qps) == 0 {
 		qps = []int{0, 21, 42, 63}
 	}
+	if o.Search == nil {
+		var err error
+		if o.Search, err = encoderSearch(m, pad(clip.Frames[0]), o); err != nil {
+			return nil, err
+		}
+	}
 	var all []Loss
 	for _, qp := range qps {
 		l, err := measure(ctx, twin, m, clip, qp, o)
@@ -51,6 +59,27 @@ func MeasureLoss(ctx context.Context, twin *Twin, m *inference.Model, clip *Clip
 		all = append(all, *l)
 	}
 	return all, nil
+}
+
+// reach is how far the encoder's search looks by default, in samples.
+const reach = 128
+
+func encoderSearch(m *inference.Model, padded *yuv.Planes, o LossOptions) (Search, error) {
+	t, err := motion.NewTables(func(name string) ([]int, []int32, bool) {
+		x := m.Tensors[name]
+		if x == nil || x.Type != "I32" {
+			return nil, nil, false
+		}
+		return x.Shape, x.I32, true
+	})
+	if err != nil {
+		return nil, err
+	}
+	k, err := kernel.ByName(o.Backend.Kernels())
+	if err != nil {
+		return nil, err
+	}
+	return motion.NewSearcher(t, k, padded.W, padded.H, o.Threads, reach).Search, nil
 }
 
 func measure(ctx context.Context, twin *Twin, m *inference.Model, clip *Clip, qp int, o LossOptions) (*Loss, error) {

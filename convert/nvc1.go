@@ -125,7 +125,7 @@ func (n *Network) inter(c int, f Fractions, reset bool) []inference.Node {
 		b.add("feature.in", "feature_in", inference.Feature, c, 8, "feature")
 		b.add("memory.moved", "move", inference.Feature, c, 8, "memory", "memory.in", "vectors")
 		b.add("feature.moved", "move", inference.Feature, c, 8, "feature", "feature.in", "vectors")
-		b.concat("fa_m.in", "memory", "memory.moved", "feature.moved", "pred")
+		b.concat("fa_m.in", "fa_m.in", "memory.moved", "feature.moved", "pred")
 		b.block("fa_m.0", "fa_m.in", "fa_m.0", c, "memory")
 		b.block("fa_m.1", "fa_m.0", "fa_m.1", c, "memory")
 		b.block("memory", "fa_m.1", "fa_m.2", c, "memory")

@@ -44,7 +44,7 @@ func tiny(t testing.TB, ci, cp int, seed uint64) *Checkpoint {
 						name, out = name[:1]+".fusion.2", 3*n.C
 					}
 				}
-				put(name+".weight", 1/math.Sqrt(float64(in)), out, in)
+				put(name+".weight", 0.5/math.Sqrt(float64(in)), out, in)
 				put(name+".bias", 0.1, out)
 			case "dwact":
 				put(layerOf(&n)+".weight", 0.3, 9, n.C)

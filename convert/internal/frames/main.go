@@ -2,8 +2,8 @@
 //
 //	go run ./convert/internal/frames OUT.safetensors LICENCE name=FILE[@X,Y] …
 //
-// Of each file it takes 4 frames, 3 apart, from frame 5 on: the 128x128 crop at (X, Y), or the middle one. A clip is
-// a tensor U8 [4][192][128]: rows of Y, then of U and V side by side.
+// Of each file it takes 3 frames, 3 apart, from frame 5 on: the 128x128 crop at (X, Y), or the middle one. A clip is
+// a tensor U8 [3][192][128]: rows of Y, then of U and V side by side.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 const (
 	size   = 128
-	frames = 4
+	frames = 3
 )
 
 func main() {

@@ -2,8 +2,8 @@
 //
 //	go run ./convert/internal/trim FULL_FOLDER convert/testdata/fixtures
 //
-// Of the hard fixture it keeps the intra frame, the second reset frame and the inter frame after it; of one lite
-// fixture the intra frame; of the frames in front of the kept ones what they read. What follows from others is left
+// Of the hard fixture it keeps the second reset frame and the inter frame after it; of one lite fixture the intra
+// frame; of the frames in front of the kept ones what they read. What follows from others is left
 // out: fa_i and fa_m are the memory before its limit, the output is the head or the sum of pred and the head. The
 // metadata then lists the reset frames, which the presence of fa_i told.
 package main
@@ -37,7 +37,7 @@ func run(from, to string) error {
 	for _, cut := range []struct {
 		pattern string
 		frames  []int
-	}{{"*-hard.safetensors", []int{0, 5, 6}}, {"*-lite-*.safetensors", []int{0}}} {
+	}{{"*-hard.safetensors", []int{5, 6}}, {"*-lite-*.safetensors", []int{0}}} {
 		paths, err := filepath.Glob(filepath.Join(from, cut.pattern))
 		if err != nil || len(paths) == 0 {
 			return fmt.Errorf("%s: no %s", from, cut.pattern)

@@ -1,0 +1,43 @@
+package models
+
+import (
+	"context"
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nvcodec/nvcodec/convert"
+)
+
+// The repository alone can rebuild what it ships: the float weights in src, converted on the shipped frames, give the
+// same files to the byte.
+func TestRebuild(t *testing.T) {
+	if testing.Short() {
+		t.Skip("converts every model")
+	}
+	sources, err := filepath.Glob("src/*.safetensors")
+	if err != nil || len(sources) != 2 {
+		t.Fatalf("float weights: %v (%v), want two", sources, err)
+	}
+	for _, source := range sources {
+		name := filepath.Base(source[:len(source)-len(".safetensors")])
+		t.Run(name, func(t *testing.T) {
+			c, err := convert.ReadCheckpoint(source)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := convert.Run(context.Background(), c, convert.Options{Name: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.ReadFile(name + extension)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := sha256.Sum256(r.File), sha256.Sum256(b); got != want {
+				t.Errorf("%s does not follow from %s: identity %x converted now", name+extension, source, r.Model.ID)
+			}
+		})
+	}
+}
