@@ -54,6 +54,7 @@ func testOptions() EncoderOptions {
 	o := DefaultOptions()
 	o.Model, o.Backend, o.Threads = testModel(), inference.Backends()[0], 1
 	o.Reach = 16
+	o.SceneCut = false // tests of GOPs want to know where they begin
 	return o
 }
 
@@ -85,7 +86,7 @@ func video(w, h, n, cut int) []*yuv.Frame {
 			for y := range h {
 				for x := range w {
 					u, v := x*scale+seed, y*scale+seed/2
-					p[y*stride+x] = byte(40 + scene + texture[(u>>2&7)*8+v>>2&7] + (u+v)&15)
+					p[y*stride+x] = byte(40 + scene + texture[(u>>4&7)*8+v>>4&7] + (u+v)&15)
 				}
 			}
 		}
@@ -107,6 +108,22 @@ func ramps(w, h, n int) []*yuv.Frame {
 		}
 		for i := range f.U {
 			f.U[i], f.V[i] = 128, 120
+		}
+		frames = append(frames, f)
+	}
+	return frames
+}
+
+// noise makes n frames of noise: as much to code as there can be.
+func noise(w, h, n int) []*yuv.Frame {
+	rnd := rand.New(rand.NewPCG(7, 7))
+	var frames []*yuv.Frame
+	for t := range n {
+		f := &yuv.Frame{Planes: *yuv.New(w, h), PTS: int64(t), Duration: 1}
+		for _, p := range [][]byte{f.Y, f.U, f.V} {
+			for i := range p {
+				p[i] = byte(rnd.Uint32())
+			}
 		}
 		frames = append(frames, f)
 	}
@@ -197,8 +214,8 @@ func TestDecoderEqualsEncoder(t *testing.T) {
 		{"odd", video(67, 33, 4, 0), func(*EncoderOptions) {}},
 		{"wide", video(130, 3, 3, 0), func(*EncoderOptions) {}},
 		{"one frame", video(20, 20, 1, 0), func(*EncoderOptions) {}},
-		{"scene cut", video(64, 48, 6, 3), func(*EncoderOptions) {}},
-		{"no scene cut", video(64, 48, 6, 3), func(o *EncoderOptions) { o.SceneCut = false }},
+		{"scene cut", video(64, 48, 6, 3), func(o *EncoderOptions) { o.SceneCut = true }},
+		{"no scene cut", video(64, 48, 6, 3), func(*EncoderOptions) {}},
 		{"resets and GOPs", video(64, 64, 14, 0), func(o *EncoderOptions) { o.ResetInterval, o.IntraPeriod = 3, 8 }},
 		{"intra only", video(64, 64, 3, 0), func(o *EncoderOptions) { o.IntraPeriod = 1 }},
 		{"QP 0", video(64, 64, 4, 0), func(o *EncoderOptions) { o.QPI, o.QPP = 0, 0 }},
@@ -247,7 +264,7 @@ func TestDecoderEqualsEncoder(t *testing.T) {
 func TestAhead(t *testing.T) {
 	frames := video(64, 48, 9, 5)
 	o := testOptions()
-	o.IntraPeriod = 7
+	o.IntraPeriod, o.SceneCut = 7, true
 	want, _, _ := encode(t, o, frames, formatOf(frames))
 	var out bytes.Buffer
 	e, err := NewEncoder(&out, formatOf(frames), o)
@@ -488,7 +505,7 @@ func TestModelMismatch(t *testing.T) {
 func TestSeek(t *testing.T) {
 	frames := video(16, 16, 11, 0)
 	o := testOptions()
-	o.IntraPeriod, o.SceneCut = 4, false
+	o.IntraPeriod = 4
 	stream, pictures, _ := encode(t, o, frames, formatOf(frames))
 	r := bytes.NewReader(append([]byte("junk"), stream...))
 	r.Seek(4, io.SeekStart)
@@ -554,7 +571,7 @@ func TestSettings(t *testing.T) {
 		"several":  func(o *EncoderOptions) { o.Extra, o.LowDelay, o.Reach, o.QPP = "seek=10s", true, 511, 0 },
 	} {
 		o := testOptions()
-		o.Reach = DefaultOptions().Reach
+		o.Reach, o.SceneCut = DefaultOptions().Reach, true
 		change(&o)
 		stream, _, _ := encode(t, o, frames, formatOf(frames))
 		for _, read := range []func(io.ReaderAt, int64) (*Info, error){Peek, Scan} {
@@ -670,5 +687,18 @@ func TestNoFrames(t *testing.T) {
 	got, errs := decodeAll(bytes.NewReader(out.Bytes()), testDecoderOptions())
 	if len(got) != 0 || len(errs) != 0 {
 		t.Errorf("%d frames, %v", len(got), errs)
+	}
+}
+
+// The test video's second scene is found, and nothing else is taken for one.
+func TestSceneCut(t *testing.T) {
+	o := testOptions()
+	o.SceneCut = true
+	frames := video(128, 128, 8, 5)
+	_, _, infos := encode(t, o, frames, formatOf(frames))
+	for i, info := range infos {
+		if (info.Type == Intra) != (i == 0 || i == 5) {
+			t.Errorf("frame %d is %v", i, info.Type)
+		}
 	}
 }

@@ -94,6 +94,13 @@ func (a *annotator) chunk() {
 		for a.pos < end {
 			a.record()
 		}
+	case chunkMetadata:
+		for a.pos < end {
+			n := a.varint("key_len")
+			a.line(n, "key %q", a.b[a.pos:a.pos+n])
+			n = a.varint("value_len")
+			a.line(n, "value %q", a.b[a.pos:a.pos+n])
+		}
 	case chunkFooter:
 		a.varint("frame_count")
 		a.varint("duration")
@@ -174,7 +181,7 @@ func TestWorkedExample(t *testing.T) {
 		t.Errorf("docs/FORMAT.md has\n%swant\n%s", text, want)
 	}
 	var got []byte
-	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
+	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		if strings.HasPrefix(line, "      --") {
 			continue
 		}
