@@ -15,7 +15,7 @@ func TestMotion(t *testing.T) {
 		if want := 1.25 * math.Sqrt(65025/(24*math.Pow(100, float64(q)/63))); math.Abs(float64(choose.Data[q])-want) > 0.5+1e-9 {
 			t.Errorf("lambda16[%d] = %d, want %g", q, choose.Data[q], want)
 		}
-		if want := 150 * math.Pow(0.1, float64(q)/63); math.Abs(float64(search.Data[q])-want) > 0.5+1e-9 {
+		if want := 120 * math.Pow(0.1, float64(q)/63); math.Abs(float64(search.Data[q])-want) > 0.5+1e-9 {
 			t.Errorf("search16[%d] = %d, want %g", q, search.Data[q], want)
 		}
 	}
@@ -34,7 +34,7 @@ func TestMotion(t *testing.T) {
 	}
 	h := sha256.New()
 	fmt.Fprintln(h, m)
-	const want = "6897c1577d6aa329584d890757f00c753d45d936cb22d5d426c5665659a2c22c"
+	const want = "ec7e5ed69815e089fc14b9d035c8562742e924cb9bba998eba5244712413f642"
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
 		t.Errorf("tables hash to %s, want %s", got, want)
 	}
