@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
 	"unsafe"
@@ -83,7 +82,7 @@ func (b *bench) finish() error {
 
 // cases is how many random cases a machine is given: in emulation a block takes milliseconds, on a device nothing.
 func cases(m *bench, emulatedCases, deviceCases int) uint64 {
-	if _, ok := m.machine.(*emulated); ok || os.Getenv("NVCODEC_SOFTWARE_DRIVER") != "" {
+	if _, ok := m.machine.(*emulated); ok || software {
 		if testing.Short() {
 			return uint64(max(1, emulatedCases/4))
 		}

@@ -30,8 +30,10 @@ func TestSoftwareDriver(t *testing.T) {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
 	run := "^Test(Absent|Errors|NoAllocation|Concurrent|Pictures)$/impl=cuda:0/sm_80|^TestLatents$/impl=cuda:0"
-	again := exec.Command(os.Args[0], "-test.run", run, "-test.v", "-test.short")
-	again.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir, "NVCODEC_REQUIRE=cuda", "NVCODEC_SOFTWARE_DRIVER=1")
+	// The timings run too, at a size where they mean nothing: a device's time is not for finding their mistakes.
+	run += "|^TestProfile$/impl=cuda:0/sm_80"
+	again := exec.Command(os.Args[0], "-test.run", run, "-test.v", "-test.short", "-test.bench", "Frames/dir/model/size=64x64/impl=cuda:0,sm_80", "-test.benchtime", "1x")
+	again.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir, "NVCODEC_REQUIRE=cuda", "NVCODEC_SOFTWARE_DRIVER=1", "NVCODEC_PROFILE=1")
 	out, err := again.CombinedOutput()
 	if err != nil || strings.Contains(string(out), "FAIL") {
 		t.Fatalf("on the driver in software: %v\n%s", err, out)
@@ -39,10 +41,14 @@ func TestSoftwareDriver(t *testing.T) {
 	for _, want := range []string{
 		"--- PASS: TestErrors/impl=cuda:0/sm_80/capture=true", "--- PASS: TestErrors/impl=cuda:0/sm_80/capture=false",
 		"--- PASS: TestNoAllocation/impl=cuda:0/sm_80", "--- PASS: TestConcurrent/impl=cuda:0/sm_80",
+		"BenchmarkFrames/dir=decode/", "--- PASS: TestProfile/impl=cuda:0/sm_80",
 		"--- PASS: TestLatents/impl=cuda:0/sm_61", "--- PASS: TestLatents/impl=cuda:0/sm_75",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
+	}
+	if testing.Verbose() {
+		t.Logf("%s", out)
 	}
 }
