@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"unsafe"
@@ -14,6 +15,18 @@ import (
 type emulatedDevice struct {
 	mu     sync.Mutex
 	memory map[pointer][]byte
+	fails  int // the allocation that fails, device's and host's counted together from 1; 0 none
+}
+
+func (d *emulatedDevice) refuse() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fails > 0 {
+		if d.fails--; d.fails == 0 {
+			return errors.New("out of memory")
+		}
+	}
+	return nil
 }
 
 func newEmulatedDevice() *emulatedDevice { return &emulatedDevice{memory: map[pointer][]byte{}} }
@@ -38,6 +51,9 @@ func (e *emulated) family() int     { return e.sm }
 func (e *emulated) processors() int { return 1 } // blocks of threads have more than one block of channels
 
 func (e *emulated) alloc(n int64) (pointer, error) {
+	if err := e.refuse(); err != nil {
+		return 0, err
+	}
 	b, err := emu.Alloc(int(n))
 	if err != nil {
 		return 0, err
@@ -64,6 +80,9 @@ func (e *emulated) free(p pointer) error {
 }
 
 func (e *emulated) host(n int64) ([]byte, error) {
+	if err := e.refuse(); err != nil {
+		return nil, err
+	}
 	b := make([]byte, n+8)[:n:n]
 	for i := range b {
 		b[i] = 0x5a

@@ -285,6 +285,28 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// An Open that fails, whichever allocation it is that fails, gives back what it had.
+func TestOpenFails(t *testing.T) {
+	m := inferencetest.TinyModel(11)
+	for fails := 1; ; fails++ {
+		d := newEmulatedDevice()
+		d.fails = fails
+		e := newEmulated(d, 80)
+		b := &backend{name: emulation, sm: 80, open: func() (machine, error) { return e, nil }}
+		s, err := b.Open(m, inference.Size{W: 64, H: 64}, 1, true)
+		if err == nil {
+			if fails < 5 {
+				t.Errorf("only %d allocations", fails-1)
+			}
+			s.Close()
+			return
+		}
+		if len(d.memory) > 0 || len(e.pinned) > 0 || !e.closed || len(b.models) > 0 {
+			t.Fatalf("allocation %d fails: %d blocks of the device's, %d of the host's are left, machine closed: %v", fails, len(d.memory), len(e.pinned), e.closed)
+		}
+	}
+}
+
 // A call that fails leaves the state as it was, and says what is wrong.
 func TestErrors(t *testing.T) {
 	m := inferencetest.TinyModel(4)
