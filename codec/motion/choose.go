@@ -7,7 +7,6 @@ type choice struct {
 	how     []uint8
 	kept    []vector // the field of the frame before
 	changed []uint8  // bit p%2: whether pass p changed the block
-	common  vector
 	sads    []cache
 }
 

@@ -6,9 +6,9 @@ import "encoding/binary"
 // 20 samples before an edge or 4 past it sees only repeated samples along that axis whatever its phase (16 samples
 // and taps at -3..+4), so vectors that point farther read the same values from there.
 const (
-	margin = 32
-	before = 20
-	past   = 4
+	margin        = 32
+	outsideBefore = 20
+	outsidePast   = 4
 
 	reachable = 24 // rows and columns of the margin that such a block reads
 )
@@ -49,8 +49,8 @@ func newPhases(w, h, threads int) *phases {
 
 // at returns the samples that a block with origin (y, x) and a vector (vy, vx) is compared with, in rows of stride.
 func (s *phases) at(y, x, vy, vx int) []byte {
-	y = min(max(y+vy>>2, -before), s.h+past) + margin
-	x = min(max(x+vx>>2, -before), s.w+past) + margin
+	y = min(max(y+vy>>2, -outsideBefore), s.h+outsidePast) + margin
+	x = min(max(x+vx>>2, -outsideBefore), s.w+outsidePast) + margin
 	return s.p[vy&3<<2|vx&3][y*s.stride+x:]
 }
 

@@ -12,7 +12,7 @@ type Tables struct {
 	Bits16   Rates
 }
 
-// With these limits a cost stays below 2^31: 16·65280 + 1023·4·(31·255+16·10) < 2^26.
+// With these limits a cost stays below 2^31: 16·65280 + 1023·4·(33·255 + 20·16) < 2^26, the costs of a block and three neighbours.
 const (
 	maxLambda = 1023
 	maxBits16 = 255
