@@ -32,7 +32,7 @@ type LayerReport struct {
 // A Result is a converted model.
 type Result struct {
 	Model     *inference.Model
-	File      []byte // the model file: the same for the same checkpoint and options, on every machine
+	File      []byte // the model file: the same bytes for the same checkpoint and options
 	Fractions Fractions
 	Layers    []LayerReport // of all graphs, in the order of computation; inter and reset share most layers
 }
@@ -76,6 +76,23 @@ func Run(ctx context.Context, c *Checkpoint, o Options) (*Result, error) {
 	}
 	r.report(p, proof, seen)
 	return r, nil
+}
+
+// FractionsOf reads from a model of nvc1 the fractional bits of its groups, for a checkpoint to state.
+func FractionsOf(m *inference.Model) (Fractions, error) {
+	net, err := NVC1(8, 8, nil) // names and groups do not depend on the widths
+	if err != nil {
+		return nil, err
+	}
+	f := Fractions{}
+	for _, g := range m.Graphs {
+		for _, n := range g.Nodes {
+			if group, ok := net.Group[n.Out]; ok && !fixedGroup(group) {
+				f[group] = n.F
+			}
+		}
+	}
+	return f, nil
 }
 
 // threshold is the default below which a symbol's scale index keeps it from being coded (DESIGN §1.8). On carphone at

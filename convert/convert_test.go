@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"maps"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -153,6 +154,9 @@ func TestRunIsDeterministicAndKeepsIntegers(t *testing.T) {
 	m, err := inference.Load(first.File)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if f, err := FractionsOf(m); err != nil || !maps.Equal(f, first.Fractions) {
+		t.Errorf("fractions read from the model are %v (%v), want %v", f, err, first.Fractions)
 	}
 	if m.Name != "tiny" || m.Meta["threshold"] == "" || m.ID != first.Model.ID {
 		t.Errorf("the file holds name %q, metadata %v", m.Name, m.Meta)
