@@ -169,12 +169,12 @@ func encodeFile(ctx context.Context, e *env, o *encodeOptions, c codec.EncoderOp
 
 	var w io.Writer = e.stdout
 	if out != "-" {
-		file, err := atomicfile.Create(out, o.overwrite)
-		if err != nil {
+		var file *atomicfile.File
+		if file, err = atomicfile.Create(out, o.overwrite); err != nil {
 			return err
 		}
 		defer file.Abort()
-		defer func() {
+		defer func() { // err is the function's result: nothing but a whole stream gets the name
 			if err == nil {
 				err = file.Commit()
 			}
@@ -210,7 +210,7 @@ func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, k
 	res := &encodeResult{Width: f.W, Height: f.H, Model: c.Model.Name, Kernels: c.Backend.Kernels(), Notes: []string{}}
 	tell := func(notes []pipeio.Note) error {
 		for _, n := range notes[len(res.Notes):] {
-			e.note("%s", n.Text)
+			e.note("%s: %s", name, n.Text)
 			res.Notes = append(res.Notes, n.Text)
 			if err := enc.Metadata("note", n.Text); err != nil {
 				return named(err)

@@ -53,7 +53,11 @@ func runJobs(ctx context.Context, e *env, plan *batch.Plan, workers, threads int
 	s, err := batch.Run(ctx, plan.Jobs, workers, threads, func(ctx context.Context, j batch.Job, n int) error {
 		err := do(ctx, j, n)
 		if err != nil && !errors.Is(err, batch.ErrSkipped) && ctx.Err() == nil {
-			e.warn("%s: %v", j.In, err)
+			if text := err.Error(); strings.Contains(text, j.In) || strings.Contains(text, j.Out) {
+				e.warn("%s", text)
+			} else {
+				e.warn("%s: %s", j.In, text)
+			}
 		}
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 )
@@ -17,7 +18,9 @@ func main() {
 func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	// A second signal ends the process at once, but not when it comes with the first: timeout(1) and some shells send
+	// two, and the files in the making are still to be removed.
+	context.AfterFunc(ctx, func() { time.AfterFunc(2*time.Second, stop) })
 	return run(ctx, &env{
 		stdin:  os.Stdin,
 		stdout: os.Stdout,

@@ -51,6 +51,9 @@ func run(ctx context.Context, e *env, args []string) int {
 		return 0
 	}
 	code := exitCode(err)
+	if code == codeInterrupted {
+		err = errors.New("interrupted")
+	}
 	if e.json {
 		json.NewEncoder(e.stderr).Encode(struct {
 			Code    int    `json:"code"`

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -42,6 +43,7 @@ func TestScripts(t *testing.T) {
 			"code":      exitWith,
 			"cut":       cutFile,
 			"flip":      flipByte,
+			"interrupt": interruptEncode,
 		},
 	})
 }
@@ -130,4 +132,35 @@ func flipByte(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	b[len(b)*n/1000] ^= 0xff
 	ts.Check(os.WriteFile(ts.MkAbs(args[1]), b, 0o666))
+}
+
+// interruptEncode IN OUT feeds an encoder half a video on a pipe, interrupts it, and demands exit code 130.
+func interruptEncode(ts *testscript.TestScript, _ bool, args []string) {
+	path, err := exec.LookPath("nvcodec")
+	ts.Check(err)
+	cmd := exec.Command(path, "encode", "--model", "nvc1-lite", "-", ts.MkAbs(args[1]))
+	cmd.Env = append(os.Environ(), "PATH="+ts.Getenv("PATH"), "NVCODEC_MODELS="+ts.Getenv("NVCODEC_MODELS"))
+	in, err := cmd.StdinPipe()
+	ts.Check(err)
+	var msg bytes.Buffer
+	cmd.Stderr = &msg
+	ts.Check(cmd.Start())
+	b := []byte(ts.ReadFile(args[0]))
+	_, err = in.Write(b[:len(b)/2])
+	ts.Check(err)
+	part := filepath.Join(filepath.Dir(ts.MkAbs(args[1])), "."+filepath.Base(args[1])+".part-*")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if m, _ := filepath.Glob(part); len(m) > 0 {
+			break // the output is being written
+		}
+		if time.Now().After(deadline) {
+			cmd.Process.Kill()
+			ts.Fatalf("no output begun: %s", msg.String())
+		}
+	}
+	ts.Check(cmd.Process.Signal(os.Interrupt))
+	cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != codeInterrupted {
+		ts.Fatalf("exit code %d, want %d\n%s", got, codeInterrupted, msg.String())
+	}
 }
