@@ -99,8 +99,9 @@ func (s *planarSink) Write(ctx context.Context, f *yuv.Frame) error {
 		s.buf = append(s.buf, "FRAME\n"...)
 	}
 	s.buf = appendPlanes(s.buf, p)
-	if err := interruptible(ctx, func() error { _, err := s.out.w.Write(s.buf); return err }); err != nil {
-		s.buf = nil // may still be in use
+	buf := s.buf
+	if err := interruptible(ctx, func() error { _, err := s.out.w.Write(buf); return err }); err != nil {
+		s.buf = nil // an interrupted write may go on with it
 		if ctx.Err() != nil {
 			s.err = err
 			return err
