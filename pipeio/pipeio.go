@@ -25,7 +25,7 @@ import (
 	"github.com/nvcodec/nvcodec/yuv"
 )
 
-// Largest picture that is read or written: what a stream can hold (DESIGN: side 16384, 2^27 samples).
+// Largest picture that is read or written: what a stream can hold (FORMAT.md: side 16384, 2^27 samples).
 const (
 	maxSide    = 16384
 	maxSamples = 1 << 27

@@ -27,7 +27,7 @@ func goList(t *testing.T, tags, format string) []string {
 	return strings.Fields(string(out))
 }
 
-// C is used where DESIGN says, and nowhere under noffmpeg.
+// C is used where ARCHITECTURE.md says, and nowhere under noffmpeg.
 func TestCgoOnlyAtTheEdge(t *testing.T) {
 	const format = "{{if .CgoFiles}}{{.ImportPath}}{{end}}"
 	for _, p := range goList(t, "cuda", format) {
