@@ -152,7 +152,7 @@ func encode(t testing.TB, o EncoderOptions, frames []*yuv.Frame, f yuv.Format) (
 		if err != nil {
 			t.Fatal(err)
 		}
-		pictures = append(pictures, copyPlanes(info.Decoded))
+		pictures = append(pictures, *info.Decoded.Clone())
 		info.Decoded = nil
 		infos = append(infos, info)
 	}
@@ -185,7 +185,7 @@ func decodeAll(r io.Reader, o DecoderOptions) (frames []decoded, errs []error) {
 		var hash *HashError
 		switch {
 		case err == nil:
-			frames = append(frames, decoded{copyPlanes(&f.Planes), f.PTS, info})
+			frames = append(frames, decoded{*f.Planes.Clone(), f.PTS, info})
 		case err == io.EOF:
 			return frames, errs
 		default:
@@ -523,7 +523,7 @@ func TestSeek(t *testing.T) {
 			if err == io.EOF && n == 11 {
 				break
 			}
-			if err != nil || info.Number != n || !samePlanes(ptr(copyPlanes(&f.Planes)), &pictures[n]) {
+			if err != nil || info.Number != n || !samePlanes(f.Planes.Clone(), &pictures[n]) {
 				t.Fatalf("seek to %d: frame %d, want %d, %v", c.pts, info.Number, n, err)
 			}
 			if c.pts == 4 {

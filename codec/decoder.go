@@ -64,7 +64,7 @@ func NewDecoder(r io.Reader, o DecoderOptions) (*Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables, err := entropy.NewTables(tensorsOf(model))
+	tables, err := entropy.NewTables(model.Ints)
 	if err != nil {
 		return nil, fmt.Errorf("codec: model %s: %w", model.Name, err)
 	}

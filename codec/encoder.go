@@ -66,11 +66,11 @@ func NewEncoder(w io.Writer, f yuv.Format, o EncoderOptions) (*Encoder, error) {
 	if field, err := e.header.check(); err != nil {
 		return nil, fmt.Errorf("codec: %s: %w", field, err)
 	}
-	if e.tables, err = entropy.NewTables(tensorsOf(o.Model)); err != nil {
+	if e.tables, err = entropy.NewTables(o.Model.Ints); err != nil {
 		return nil, fmt.Errorf("codec: model %s: %w", o.Model.Name, err)
 	}
 	e.coder = entropy.NewEncoder(e.tables)
-	costs, err := motion.NewTables(tensorsOf(o.Model))
+	costs, err := motion.NewTables(o.Model.Ints)
 	if err != nil {
 		return nil, fmt.Errorf("codec: model %s: %w", o.Model.Name, err)
 	}

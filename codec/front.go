@@ -32,7 +32,7 @@ func newFront(o *EncoderOptions, shift [8]uint8, s *motion.Searcher, w, h int) *
 }
 
 // take copies the next frame's picture in; prepare follows it.
-func (f *front) take(src *yuv.Planes) { pad(f.pictures[f.turn], src) }
+func (f *front) take(src *yuv.Planes) { f.pictures[f.turn].Pad(src) }
 
 func (f *front) prepare() prepared {
 	source, before := f.pictures[f.turn], f.pictures[1-f.turn]

@@ -175,7 +175,7 @@ func outcome(stream []byte, o DecoderOptions) (expect string, count int, frames 
 	for {
 		f, _, err := d.Next(context.Background())
 		if err == nil {
-			p := copyPlanes(&f.Planes)
+			p := *f.Planes.Clone()
 			h.Write(p.Y)
 			h.Write(p.U)
 			h.Write(p.V)

@@ -121,19 +121,7 @@ func codes(s, i, j, c, C int) bool {
 // pad extends p by replication to multiples of 64, chroma as well.
 func pad(p *yuv.Planes) *yuv.Planes {
 	q := yuv.New((p.W+63)/64*64, (p.H+63)/64*64)
-	fill := func(dst []byte, dstStride, w, h int, src []byte, stride, sw, sh int) {
-		for y := range h {
-			row := src[min(y, sh-1)*stride:]
-			d := dst[y*dstStride : y*dstStride+w]
-			n := copy(d, row[:sw])
-			for ; n < w; n++ {
-				d[n] = row[sw-1]
-			}
-		}
-	}
-	fill(q.Y, q.StrideY, q.W, q.H, p.Y, p.StrideY, p.W, p.H)
-	fill(q.U, q.StrideC, q.CW(), q.CH(), p.U, p.StrideC, p.CW(), p.CH())
-	fill(q.V, q.StrideC, q.CW(), q.CH(), p.V, p.StrideC, p.CW(), p.CH())
+	q.Pad(p)
 	return q
 }
 

@@ -166,17 +166,7 @@ func (s *ffSink) encode(ctx context.Context) error {
 // padded repeats the last column and row.
 func padded(p *yuv.Planes, w, h int) *yuv.Planes {
 	q := yuv.New(w, h)
-	pad := func(dst []byte, ds, dw, dh int, src []byte, ss, sw, sh int) {
-		for y := range dh {
-			row := dst[y*ds:][:dw]
-			for n := copy(row, src[min(y, sh-1)*ss:][:sw]); n < dw; n++ {
-				row[n] = row[n-1]
-			}
-		}
-	}
-	pad(q.Y, q.StrideY, w, h, p.Y, p.StrideY, p.W, p.H)
-	pad(q.U, q.StrideC, q.CW(), q.CH(), p.U, p.StrideC, p.CW(), p.CH())
-	pad(q.V, q.StrideC, q.CW(), q.CH(), p.V, p.StrideC, p.CW(), p.CH())
+	q.Pad(p)
 	return q
 }
 

@@ -315,23 +315,12 @@ func hashFrame(h hash.Hash, p *yuv.Planes) {
 }
 
 func (e *env) printDecoded(r *decodeResult, dataOnStdout bool) error {
-	switch {
-	case e.json && dataOnStdout:
-		sub := *e
-		sub.stdout = e.stderr
-		return sub.printJSON(r)
-	case e.json:
-		return e.printJSON(r)
-	case e.quiet:
-		return nil
-	}
 	name := r.Output
 	if name == "" {
 		name = r.Input
 	}
-	printing.Lock()
-	defer printing.Unlock()
-	_, err := fmt.Fprintf(e.stderr, "%s: %d frames, %dx%d, %.1f kbit/s, %.2f frames/s, sha256 %s\n",
-		name, r.Frames, r.Width, r.Height, r.Kbps, r.FPS, r.FramesSHA256)
-	return err
+	return e.report(r, dataOnStdout, func() string {
+		return fmt.Sprintf("%s: %d frames, %dx%d, %.1f kbit/s, %.2f frames/s, sha256 %s",
+			name, r.Frames, r.Width, r.Height, r.Kbps, r.FPS, r.FramesSHA256)
+	})
 }

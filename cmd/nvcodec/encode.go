@@ -354,19 +354,8 @@ func alreadyEncoded(out string, c codec.EncoderOptions) (bool, error) {
 }
 
 func (e *env) printEncoded(r *encodeResult, dataOnStdout bool) error {
-	switch {
-	case e.json && dataOnStdout:
-		sub := *e
-		sub.stdout = e.stderr
-		return sub.printJSON(r)
-	case e.json:
-		return e.printJSON(r)
-	case e.quiet:
-		return nil
-	}
-	printing.Lock()
-	defer printing.Unlock()
-	_, err := fmt.Fprintf(e.stderr, "%s: %d frames, %dx%d, %d bytes, %.1f kbit/s, PSNR Y %.2f U %.2f V %.2f dB, %.2f frames/s\n",
-		r.Output, r.Frames, r.Width, r.Height, r.Bytes, r.Kbps, r.PSNR.Y, r.PSNR.U, r.PSNR.V, r.FPS)
-	return err
+	return e.report(r, dataOnStdout, func() string {
+		return fmt.Sprintf("%s: %d frames, %dx%d, %d bytes, %.1f kbit/s, PSNR Y %.2f U %.2f V %.2f dB, %.2f frames/s",
+			r.Output, r.Frames, r.Width, r.Height, r.Bytes, r.Kbps, r.PSNR.Y, r.PSNR.U, r.PSNR.V, r.FPS)
+	})
 }

@@ -117,3 +117,22 @@ func (c *clock) kbps(bytes int64) float64 {
 	}
 	return 0
 }
+
+// report prints one file's result: JSON or, for people, the line that text makes. Data on standard output sends JSON to
+// standard error too.
+func (e *env) report(result any, dataOnStdout bool, text func() string) error {
+	switch {
+	case e.json && dataOnStdout:
+		sub := *e
+		sub.stdout = e.stderr
+		return sub.printJSON(result)
+	case e.json:
+		return e.printJSON(result)
+	case e.quiet:
+		return nil
+	}
+	printing.Lock()
+	defer printing.Unlock()
+	_, err := fmt.Fprintln(e.stderr, text())
+	return err
+}
