@@ -25,9 +25,10 @@ func plot(rs []*clipResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="11">`+"\n", w*cols, h*rows+30)
 	fmt.Fprintln(&b, `<rect width="100%" height="100%" fill="white"/>`)
+	x := 10
 	for i, n := range names {
-		x := 10 + i*w*cols/len(names)
 		fmt.Fprintf(&b, `<line x1="%d" x2="%d" y1="16" y2="16" stroke="%s" stroke-width="2"/><text x="%d" y="20">%s</text>`+"\n", x, x+18, colours[i%len(colours)], x+22, html.EscapeString(n))
+		x += 44 + 6*len(n)
 	}
 	for k, r := range rs {
 		x0, y0 := float64(k%cols*w+pad), float64(k/cols*h+30+24)
