@@ -3,6 +3,7 @@
 #   make run      encode and decode a real clip, show rate, PSNR, speed, hashes
 #   make build    bin/nvcodec
 #   make test     everything that .ci/run checks
+#   make test-arm64   the core packages and every golden vector on arm64, under qemu (a few minutes)
 #   make fuzz     fuzz every parser for FUZZTIME each (default 60s)
 #   make bench    speeds: frames, multiplications, symbols a second
 #   make rd       rate and PSNR beside x264 and x265 on the clips of a folder, CLIPS=...
@@ -15,7 +16,7 @@ FUZZTIME ?= 60s
 CLIPS ?=
 RDFLAGS ?=
 
-.PHONY: build run test bench rd fmt vet fuzz generate generate-check setup clean
+.PHONY: build run test test-arm64 bench rd fmt vet fuzz generate generate-check setup clean
 
 build: setup
 	$(GO) build -o bin/nvcodec ./cmd/nvcodec
@@ -39,6 +40,11 @@ run: build
 
 test: setup
 	@scripts/test.sh
+
+test-arm64:
+	@command -v qemu-aarch64-static >/dev/null || { echo 'needs qemu-aarch64-static (Debian: qemu-user-static)'; exit 2; }
+	GOARCH=arm64 CGO_ENABLED=0 go test -short -exec qemu-aarch64-static ./yuv ./rans ./entropy ./inference/... ./convert/tables ./codec/motion
+	GOARCH=arm64 CGO_ENABLED=0 go test -run TestVectors -exec qemu-aarch64-static ./codec
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')
