@@ -14,10 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nvcodec/nvcodec/batch"
-	"github.com/nvcodec/nvcodec/codec/motion"
+	"github.com/nvcodec/nvcodec/codec"
 	"github.com/nvcodec/nvcodec/convert"
 	"github.com/nvcodec/nvcodec/inference"
-	"github.com/nvcodec/nvcodec/inference/kernel"
 	"github.com/nvcodec/nvcodec/internal/atomicfile"
 	"github.com/nvcodec/nvcodec/pipeio"
 )
@@ -171,14 +170,6 @@ func (o *convertOptions) measure(ctx context.Context, e *env, c *convert.Checkpo
 	if err != nil {
 		return nil, err
 	}
-	tables, err := motion.NewTables(m.Ints)
-	if err != nil {
-		return nil, err
-	}
-	set, err := kernel.ByName(b.Kernels())
-	if err != nil {
-		return nil, err
-	}
 	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	if !e.json {
 		fmt.Fprintln(t, "clip\tframes\tQP\tfloat bits\tinteger bits\tchange\tfloat dB\tinteger dB\tloss\t")
@@ -190,10 +181,8 @@ func (o *convertOptions) measure(ctx context.Context, e *env, c *convert.Checkpo
 		if err != nil {
 			return nil, err
 		}
-		w, h := (clips[0].Frames[0].W+63)&^63, (clips[0].Frames[0].H+63)&^63
-		searcher := motion.NewSearcher(tables, set, w, h, o.threads, 128)
 		losses, err := convert.MeasureLoss(ctx, twin, m, &clips[0], convert.LossOptions{
-			QPs: o.qps, ResetEvery: 32, Search: searcher.Search, Backend: b, Threads: o.threads,
+			QPs: o.qps, ResetEvery: codec.DefaultOptions().ResetInterval, Backend: b, Threads: o.threads,
 		})
 		if err != nil {
 			return nil, err
