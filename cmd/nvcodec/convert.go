@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -170,12 +170,12 @@ func (o *convertOptions) measure(ctx context.Context, e *env, c *convert.Checkpo
 	if err != nil {
 		return nil, err
 	}
-	t := tabwriter.NewWriter(e.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	if !e.json {
-		fmt.Fprintln(t, "clip\tframes\tQP\tfloat bits\tinteger bits\tchange\tfloat dB\tinteger dB\tloss\t")
+	if !e.json { // lines as they come: a clip takes minutes
+		fmt.Fprintf(e.stdout, "%-28s %6s %3s %12s %12s %9s %9s %10s %8s\n", "clip", "frames", "QP", "float bits", "integer bits", "change", "float dB", "integer dB", "loss")
 	}
 	var all []lossResult
-	var bits, db, worstBits, worstDB float64
+	var bits, db float64
+	worstBits, worstDB := math.Inf(-1), math.Inf(-1)
 	for _, path := range paths {
 		clips, err := readClips(ctx, []string{path}, o.frames)
 		if err != nil {
@@ -193,8 +193,7 @@ func (o *convertOptions) measure(ctx context.Context, e *env, c *convert.Checkpo
 			clipBits += l.Bits() / float64(len(losses))
 			clipDB += l.Decibel() / float64(len(losses))
 			if !e.json {
-				fmt.Fprintf(t, "%s\t%d\t%d\t%.0f\t%.0f\t%+.2f %%\t%.3f\t%.3f\t%+.3f\t\n", l.Clip, l.Frames, l.QP, l.FloatBits, l.IntegerBits, 100*l.Bits(), l.FloatPSNR, l.IntegerPSNR, l.Decibel())
-				t.Flush()
+				fmt.Fprintf(e.stdout, "%-28s %6d %3d %12.0f %12.0f %+7.2f %% %9.3f %10.3f %+8.3f\n", l.Clip, l.Frames, l.QP, l.FloatBits, l.IntegerBits, 100*l.Bits(), l.FloatPSNR, l.IntegerPSNR, l.Decibel())
 			}
 		}
 		bits += clipBits / float64(len(paths))
@@ -204,7 +203,7 @@ func (o *convertOptions) measure(ctx context.Context, e *env, c *convert.Checkpo
 	if !e.json {
 		fmt.Fprintf(e.stdout, "mean: %+.3f %% bits, %+.4f dB; worst clip: %+.3f %% bits, %+.4f dB\n", 100*bits, db, 100*worstBits, worstDB)
 	}
-	return all, t.Flush()
+	return all, nil
 }
 
 // listVideos expands folders, and keeps the names that hold one of only (empty: all).
