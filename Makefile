@@ -60,6 +60,7 @@ bench: setup
 
 rd: build
 	@test -n "$(CLIPS)" || { echo 'usage: make rd CLIPS=FOLDER [RDFLAGS="-frames 33 -out docs/rd"]'; exit 2; }
+	@command -v ffmpeg >/dev/null || { echo 'needs the ffmpeg program with libx264 and libx265 (Debian: ffmpeg)'; exit 2; }
 	$(GO) run ./bench/rd $(RDFLAGS) $(CLIPS)
 
 generate: setup

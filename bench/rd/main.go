@@ -52,6 +52,7 @@ func main() {
 	qps := flag.String("qps", "0,21,42,63", "QPs of our models")
 	frames := flag.Int("frames", 0, "frames of each clip (0: all)")
 	reset := flag.Int("reset-interval", -1, "reset interval of our streams (-1: the default)")
+	intra := flag.Int("qp-i-offset", 0, "our intra frames' QP above the inter frames' (at most 63)")
 	threshold := flag.Int("skip-threshold", -1, "skip threshold of our streams (-1: the model's)")
 	peersOn := flag.Bool("peers", true, "measure x264 and x265 too")
 	threads := flag.Int("threads", runtime.GOMAXPROCS(0), "threads")
@@ -60,12 +61,12 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := measure(ctx, flag.Args(), *only, *names, *qps, *frames, *reset, *threshold, *threads, *peersOn, *cache, *out); err != nil {
+	if err := measure(ctx, flag.Args(), *only, *names, *qps, *frames, *reset, *intra, *threshold, *threads, *peersOn, *cache, *out); err != nil {
 		log.Fatal("rd: ", err)
 	}
 }
 
-func measure(ctx context.Context, clips []string, only, names, qps string, limit, reset, threshold, threads int, withPeers bool, cachePath, out string) error {
+func measure(ctx context.Context, clips []string, only, names, qps string, limit, reset, intra, threshold, threads int, withPeers bool, cachePath, out string) error {
 	var paths []string
 	for _, c := range clips {
 		if st, err := os.Stat(c); err == nil && st.IsDir() {
@@ -114,7 +115,7 @@ func measure(ctx context.Context, clips []string, only, names, qps string, limit
 		}
 		for i, m := range nets {
 			for _, qp := range list {
-				p, err := ours(ctx, m, backend, format, video, qp, reset, threshold, threads)
+				p, err := ours(ctx, m, backend, format, video, qp, min(qp+intra, 63), reset, threshold, threads)
 				if err != nil {
 					return fmt.Errorf("%s, %s, qp %d: %w", path, m.Name, qp, err)
 				}

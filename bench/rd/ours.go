@@ -12,10 +12,10 @@ import (
 
 // ours encodes a clip with one intra frame and takes PSNR from the encoder's reconstruction, which tests show to be
 // the decoder's.
-func ours(ctx context.Context, m *inference.Model, b inference.Backend, f yuv.Format, video []*yuv.Frame, qp, reset, threshold, threads int) (point, error) {
+func ours(ctx context.Context, m *inference.Model, b inference.Backend, f yuv.Format, video []*yuv.Frame, qp, qpI, reset, threshold, threads int) (point, error) {
 	o := codec.DefaultOptions()
 	o.Model, o.Backend, o.Threads = m, b, threads
-	o.QPI, o.QPP = qp, qp
+	o.QPI, o.QPP = qpI, qp
 	o.IntraPeriod, o.SceneCut = 1<<20, false
 	o.Threshold = threshold
 	if reset >= 0 {
