@@ -552,8 +552,6 @@ func TestSeek(t *testing.T) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func TestSettings(t *testing.T) {
 	frames := video(16, 16, 1, 0)
 	settings := map[string]bool{}

@@ -52,6 +52,27 @@ func TestCompareRefusesTwoSizes(t *testing.T) {
 	}
 }
 
+func TestEqualSeesOneSample(t *testing.T) {
+	a := yuv.New(640, 480)
+	if !Equal(a, a.Clone()) || Equal(a, yuv.New(640, 478)) {
+		t.Error("a copy differs, or another size does not")
+	}
+	for _, plane := range []func(*yuv.Planes) []byte{
+		func(p *yuv.Planes) []byte { return p.Y }, func(p *yuv.Planes) []byte { return p.U }, func(p *yuv.Planes) []byte { return p.V },
+	} {
+		b := a.Clone()
+		plane(b)[100]++
+		if Equal(a, b) {
+			t.Error("one sample off by one goes unseen")
+		}
+	}
+	b := a.Clone()
+	b.Y[0]++
+	if p, err := Compare(a, b); err != nil || p.Y != MaxPSNR {
+		t.Errorf("PSNR %v, %v: the case that Equal is for", p.Y, err)
+	}
+}
+
 // directSSIM follows the formula window by window in float, without the running rows.
 func directSSIM(a, b []byte, w, h int) float64 {
 	sum, n := 0.0, 0

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"image/png"
 	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/nvcodec/nvcodec/codec"
-	"github.com/nvcodec/nvcodec/internal/atomicfile"
 	"github.com/nvcodec/nvcodec/metrics"
 	"github.com/nvcodec/nvcodec/pipeio"
 	"github.com/nvcodec/nvcodec/yuv"
@@ -84,11 +82,7 @@ func (o *compareOptions) openAny(ctx context.Context, e *env, path string) (pipe
 	if !isStream(path) {
 		return pipeio.Open(ctx, path, o.input.options(o.threads))
 	}
-	b, err := o.backend()
-	if err != nil {
-		return nil, err
-	}
-	find, err := modelsByID(o.model)
+	d, err := o.decoding(o.model)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +90,7 @@ func (o *compareOptions) openAny(ctx context.Context, e *env, path string) (pipe
 	if err != nil {
 		return nil, err
 	}
-	dec, err := codec.NewDecoder(r, codec.DecoderOptions{Models: find, Backend: b, Threads: o.threads})
+	dec, err := codec.NewDecoder(r, d)
 	if err != nil {
 		r.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -142,7 +136,7 @@ func runCompare(ctx context.Context, e *env, o *compareOptions, source, test str
 		}
 		psnr.Add(p)
 		ssim.Add(metrics.SSIM(&fa.Planes, &fb.Planes))
-		r.Equal = r.Equal && p == metrics.Planes{Y: metrics.MaxPSNR, U: metrics.MaxPSNR, V: metrics.MaxPSNR}
+		r.Equal = r.Equal && metrics.Equal(&fa.Planes, &fb.Planes)
 		if p.Y < r.MinY {
 			r.MinY, r.MinAt = p.Y, r.Frames
 		}
@@ -178,10 +172,7 @@ func runCompare(ctx context.Context, e *env, o *compareOptions, source, test str
 }
 
 func (o *compareOptions) drawPNG(c yuv.Colour, a, b *yuv.Planes) error {
-	f, err := atomicfile.Create(o.picture, o.overwrite)
-	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%w; use --overwrite to replace it", err)
-	}
+	f, err := createFile(o.picture, o.overwrite)
 	if err != nil {
 		return err
 	}

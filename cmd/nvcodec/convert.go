@@ -17,7 +17,6 @@ import (
 	"github.com/nvcodec/nvcodec/codec"
 	"github.com/nvcodec/nvcodec/convert"
 	"github.com/nvcodec/nvcodec/inference"
-	"github.com/nvcodec/nvcodec/internal/atomicfile"
 	"github.com/nvcodec/nvcodec/pipeio"
 )
 
@@ -69,7 +68,7 @@ func newConvert(e *env) *cobra.Command {
 		Short: "Make an integer model from a float checkpoint",
 		Long: `Convert a trained float network to an integer model. Ranges are calibrated on small clips that ship with nvcodec, or on
 those given; every layer's accumulator bound is proved for all inputs, and a model that cannot be proved is refused. The
-same checkpoint and options give the same bytes on every machine.
+same checkpoint and options give the same bytes on every amd64 machine (docs/CONVERT.md).
 
 --loss also measures what the integers cost: the integer model beside the float network (with the rounded weights and
 the same vectors) on clips, PSNR-Y and ideal bits.`,
@@ -121,10 +120,7 @@ func runConvert(ctx context.Context, e *env, o *convertOptions, in, out string) 
 	if err != nil {
 		return fmt.Errorf("%s: %w", in, err)
 	}
-	file, err := atomicfile.Create(out, o.overwrite)
-	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%w; use --overwrite to replace it", err)
-	}
+	file, err := createFile(out, o.overwrite)
 	if err != nil {
 		return err
 	}

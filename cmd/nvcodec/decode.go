@@ -126,15 +126,10 @@ func runDecode(ctx context.Context, e *env, o *decodeOptions, in, out string) er
 	if o.format != "" && !slices.Contains(outputExtensions(), o.format) {
 		return usagef("--format %s: want one of %s", o.format, strings.Join(outputExtensions(), ", "))
 	}
-	b, err := o.backend()
+	d, err := o.decoding(o.model)
 	if err != nil {
 		return err
 	}
-	find, err := modelsByID(o.model)
-	if err != nil {
-		return err
-	}
-	d := codec.DecoderOptions{Models: find, Backend: b, Threads: o.threads}
 	if in == "-" || out == "-" {
 		if info, err := os.Stat(in); err == nil && info.IsDir() {
 			return usagef("a folder cannot be written to standard output")
@@ -208,7 +203,7 @@ func isDamage(err error) bool {
 	return code == codeCorrupt || code == codeMismatch
 }
 
-// openStream opens a stream and, where it can seek, learns its number of frames (-1 otherwise).
+// openStream opens a stream and, where it can seek, learns its number of frames from the footer (-1 otherwise).
 func openStream(e *env, in string) (io.ReadCloser, int64, error) {
 	if in == "-" {
 		return io.NopCloser(e.stdin), -1, nil
@@ -224,7 +219,7 @@ func openStream(e *env, in string) (io.ReadCloser, int64, error) {
 	}
 	total := int64(-1)
 	if st.Mode().IsRegular() {
-		if info, err := codec.Scan(f, st.Size()); err == nil && info.Complete {
+		if info, err := codec.Peek(f, st.Size()); err == nil && info.Complete {
 			total = info.Frames
 		}
 	}

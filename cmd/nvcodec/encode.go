@@ -170,7 +170,7 @@ func encodeFile(ctx context.Context, e *env, o *encodeOptions, c codec.EncoderOp
 	var w io.Writer = e.stdout
 	if out != "-" {
 		var file *atomicfile.File
-		if file, err = atomicfile.Create(out, o.overwrite); err != nil {
+		if file, err = createFile(out, o.overwrite); err != nil {
 			return err
 		}
 		defer file.Abort()

@@ -2,12 +2,15 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/nvcodec/nvcodec/internal/atomicfile"
 	"github.com/nvcodec/nvcodec/yuv"
 )
 
@@ -32,16 +35,24 @@ func (e *env) note(format string, args ...any) {
 	}
 }
 
+// createFile begins an output that gets its name when it is whole.
+func createFile(path string, overwrite bool) (*atomicfile.File, error) {
+	f, err := atomicfile.Create(path, overwrite)
+	if errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("%w; use --overwrite to replace it", err)
+	}
+	return f, err
+}
+
 // progress draws frames done, frames a second, bitrate and time left on a terminal; elsewhere it does nothing.
 type progress struct {
-	bar   *progressbar.ProgressBar
-	start time.Time
+	bar *progressbar.ProgressBar // nil: draws nothing
 }
 
 // newProgress makes a bar over total frames (-1 unknown). Bars of several workers would overwrite each other, so
 // folders with more than one worker show none.
 func (e *env) newProgress(name string, total int64, alone bool) *progress {
-	p := &progress{start: time.Now()}
+	p := &progress{}
 	if e.tty && alone && !e.quiet && !e.json {
 		p.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(e.stderr),

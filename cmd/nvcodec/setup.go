@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nvcodec/nvcodec/codec"
 	"github.com/nvcodec/nvcodec/inference"
 	"github.com/nvcodec/nvcodec/models"
 	"github.com/nvcodec/nvcodec/yuv"
@@ -46,6 +47,16 @@ func (m *machine) backend() (inference.Backend, error) {
 		return nil, usagef("--kernels %s: %w", m.kernels, err)
 	}
 	return b, nil
+}
+
+// decoding makes a decoder's options; extra is the model file of --model, or nothing.
+func (m *machine) decoding(extra string) (codec.DecoderOptions, error) {
+	b, err := m.backend()
+	if err != nil {
+		return codec.DecoderOptions{}, err
+	}
+	find, err := modelsByID(extra)
+	return codec.DecoderOptions{Models: find, Backend: b, Threads: m.threads}, err
 }
 
 // findModel takes the name of a shipped model or the path of a model file.

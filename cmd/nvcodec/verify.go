@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nvcodec/nvcodec/batch"
-	"github.com/nvcodec/nvcodec/codec"
 )
 
 type verifyOptions struct {
@@ -39,15 +38,10 @@ encoder stored. Exit code 0 says that this machine reproduces every bit and that
 }
 
 func runVerify(ctx context.Context, e *env, o *verifyOptions, args []string) error {
-	b, err := o.backend()
+	d, err := o.decoding(o.model)
 	if err != nil {
 		return err
 	}
-	find, err := modelsByID(o.model)
-	if err != nil {
-		return err
-	}
-	d := codec.DecoderOptions{Models: find, Backend: b}
 	plan := &batch.Plan{Folder: len(args) > 1}
 	for _, a := range args {
 		info, err := os.Stat(a)
