@@ -194,7 +194,7 @@ func ceilings(t *testing.T, b *backend) {
 		return p
 	}
 	time := func(c call) float64 {
-		step, err := m.prepare(c.kernel, c.grid, c.args)
+		step, err := m.prepare(c)
 		r.must(err)
 		return timed(t, m, step).Seconds()
 	}
@@ -239,7 +239,7 @@ func profile(t *testing.T, b *backend, m *inference.Model, size inference.Size) 
 	var total time.Duration
 	for _, v := range s.programs["inter"].plan.values {
 		for _, c := range s.compile(v, s.parity) {
-			step, err := s.m.prepare(c.kernel, c.grid, c.args)
+			step, err := s.m.prepare(c)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -146,13 +146,11 @@ type emulatedLaunch struct {
 func (l *emulatedLaunch) run() error {
 	return l.e.do(func() error {
 		l.e.flip = !l.e.flip
-		return emu.Launch(l.e.sm, l.c.kernel, l.c.grid, l.c.args, l.e.flip)
+		return emu.Launch(l.e.sm, l.c.kernel, l.c.grid, l.c.block(), l.c.shared, l.c.args, l.e.flip)
 	})
 }
 
-func (e *emulated) prepare(kernel string, grid int, args []uint64) (launch, error) {
-	return &emulatedLaunch{e, call{kernel, grid, args}}, nil
-}
+func (e *emulated) prepare(c call) (launch, error) { return &emulatedLaunch{e, c}, nil }
 
 type emulatedGraph struct {
 	e   *emulated

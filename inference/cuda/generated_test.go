@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,36 +26,67 @@ func read(t *testing.T, name string) []byte {
 	return b
 }
 
-// TestSource: the PTX and the emulation come from the kernels' sources as they are now. This needs no compiler.
-func TestSource(t *testing.T) {
-	names, err := filepath.Glob("kernels/*.cu*")
-	if err != nil || len(names) == 0 {
+// modules returns the names of kernels/*.cu and the families that each is compiled for.
+func modules(t *testing.T) map[string][]string {
+	t.Helper()
+	files, err := filepath.Glob("kernels/*.cu")
+	if err != nil || len(files) == 0 {
 		t.Fatal("no sources: ", err)
+	}
+	all := map[string][]string{}
+	for _, file := range files {
+		m := regexp.MustCompile(`(?m)^// families: (.*)$`).FindSubmatch(read(t, file))
+		if m == nil {
+			t.Fatalf("%s does not say its families", file)
+		}
+		all[strings.TrimSuffix(filepath.Base(file), ".cu")] = strings.Fields(string(m[1]))
+	}
+	return all
+}
+
+// sourceHash covers the name and text of a module and of everything that it includes.
+func sourceHash(t *testing.T, module string) string {
+	t.Helper()
+	names := []string{module + ".cu"}
+	for i := 0; i < len(names); i++ {
+		for _, m := range regexp.MustCompile(`(?m)^#include "([^"/]+)"$`).FindAllSubmatch(read(t, "kernels/"+names[i]), -1) {
+			if !slices.Contains(names, string(m[1])) {
+				names = append(names, string(m[1]))
+			}
+		}
 	}
 	slices.Sort(names)
 	h := sha256.New()
 	for _, name := range names {
-		text := read(t, name)
-		fmt.Fprintf(h, "%s %d\n%s", filepath.Base(name), len(text), text)
+		text := read(t, "kernels/"+name)
+		fmt.Fprintf(h, "%s %d\n%s", name, len(text), text)
 	}
-	source := fmt.Sprintf("%x", h.Sum(nil))
-	if emu.Source != source {
-		t.Errorf("the emulation was compiled from sources %s, now %s; run go generate", emu.Source, source)
-	}
-	for _, sm := range families {
-		name := fmt.Sprintf("kernels/kernels_sm%d.ptx", sm)
-		text, err := ptx.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+	return fmt.Sprintf("%x", h.Sum(nil))
+}
+
+// TestSource: the PTX and the emulation come from the kernels' sources as they are now. This needs no compiler.
+func TestSource(t *testing.T) {
+	for module, sms := range modules(t) {
+		want := "// source sha256:" + sourceHash(t, module) + "\n"
+		again := "run go run ptx.go kernels emu " + module
+		if have := emu.Source(module); !strings.Contains(have, want) {
+			t.Errorf("the emulation of %s was compiled from %q, now %s; %s", module, have, want, again)
 		}
-		if !bytes.Contains(text, []byte("\n// source sha256:"+source+"\n")) {
-			t.Errorf("%s is not from sources %s; run go generate", name, source)
-		}
-		// The lowest version of PTX that has dp4a, mma.m8n8k16, mma.m16n8k32: drivers refuse an instruction that is
-		// newer than the file says.
-		version := map[int]string{61: "5.0", 75: "6.5", 80: "7.0"}[sm]
-		if !bytes.Contains(text, fmt.Appendf(nil, "\n.version %s\n.target sm_%d\n", version, sm)) {
-			t.Errorf("%s is for another target or version", name)
+		for _, sm := range sms {
+			name := fmt.Sprintf("kernels/%s_sm%s.ptx", module, sm)
+			text, err := ptx.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Contains(text, []byte("\n"+want)) {
+				t.Errorf("%s is not from sources %s; %s", name, want, again)
+			}
+			// The lowest version of PTX that has dp4a, mma.m8n8k16, mma.m16n8k32, wgmma: drivers refuse an instruction
+			// that is newer than the file says.
+			version := map[string]string{"61": "5.0", "75": "6.5", "80": "7.0", "90a": "8.0"}[sm]
+			if !bytes.Contains(text, fmt.Appendf(nil, "\n.version %s\n.target sm_%s\n", version, sm)) {
+				t.Errorf("%s is for another target or version", name)
+			}
 		}
 	}
 }
@@ -75,17 +107,21 @@ func TestGenerated(t *testing.T) {
 	first, _, _ := bytes.Cut(version, []byte("\n"))
 	dir := t.TempDir()
 	goRun(t, "ptx.go", dir, dir)
-	for _, name := range []string{"kernels_sm61.ptx", "kernels_sm75.ptx", "kernels_sm80.ptx"} {
-		want := read(t, filepath.Join("kernels", name))
-		if !bytes.Contains(want, fmt.Appendf(nil, "\n// compiler %s\n", first)) {
-			absent(fmt.Sprintf("%s was compiled by another compiler than this %s", name, first))
+	for module, sms := range modules(t) {
+		for _, sm := range sms {
+			name := fmt.Sprintf("%s_sm%s.ptx", module, sm)
+			want := read(t, filepath.Join("kernels", name))
+			if !bytes.Contains(want, fmt.Appendf(nil, "\n// compiler %s\n", first)) {
+				absent(fmt.Sprintf("%s was compiled by another compiler than this %s", name, first))
+			}
+			if !bytes.Equal(read(t, filepath.Join(dir, name)), want) {
+				t.Errorf("%s is not what clang-19 makes of the sources now; run go generate ./inference/cuda", name)
+			}
 		}
-		if !bytes.Equal(read(t, filepath.Join(dir, name)), want) {
-			t.Errorf("%s is not what clang-19 makes of the sources now; run go generate ./inference/cuda", name)
+		name := "source_" + module + ".h"
+		if !bytes.Equal(read(t, filepath.Join(dir, name)), read(t, "emu/"+name)) {
+			t.Errorf("emu/%s is not current; run go generate ./inference/cuda", name)
 		}
-	}
-	if !bytes.Equal(read(t, filepath.Join(dir, "source.h")), read(t, "emu/source.h")) {
-		t.Error("emu/source.h is not current; run go generate ./inference/cuda")
 	}
 }
 

@@ -19,7 +19,11 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -29,8 +33,31 @@ import (
 	"github.com/nvcodec/nvcodec/inference"
 )
 
-//go:embed kernels/kernels_sm61.ptx kernels/kernels_sm75.ptx kernels/kernels_sm80.ptx
+// ptx holds each module of kernels for the families that it names: <module>_sm<family>.ptx.
+//
+//go:embed kernels/*.ptx
 var ptx embed.FS
+
+// modulesOf returns the file of every module for a family: of those that a module has, the highest up to it. The code
+// of a family like 90a runs on that compute capability alone.
+func modulesOf(sm int) ([]string, error) {
+	files, err := ptx.ReadDir("kernels")
+	if err != nil {
+		return nil, err
+	}
+	best, families := map[string]string{}, map[string]int{}
+	for _, f := range files {
+		module, family, _ := strings.Cut(strings.TrimSuffix(f.Name(), ".ptx"), "_sm")
+		n, err := strconv.Atoi(strings.TrimSuffix(family, "a"))
+		if err != nil {
+			return nil, err
+		}
+		if n == sm || n < sm && !strings.HasSuffix(family, "a") && n > families[module] {
+			best[module], families[module] = "kernels/"+f.Name(), n
+		}
+	}
+	return slices.Sorted(maps.Values(best)), nil
+}
 
 // families are those that have kernels, in rising order; each runs on its compute capability and all higher ones,
 // through the driver's compiler.
@@ -161,7 +188,7 @@ type Backend struct {
 	Device  Device
 	dev     cu.Device
 	context cu.CUContext
-	module  cu.Module
+	modules []cu.Module
 }
 
 var _ inference.Backend = (*Backend)(nil)
@@ -209,23 +236,52 @@ func (b *Backend) start(sm int) (err error) {
 		return called("cuDevicePrimaryCtxRetain", err)
 	}
 	live.contexts.Add(1)
-	text, err := ptx.ReadFile(fmt.Sprintf("kernels/kernels_sm%d.ptx", sm))
-	if err == nil {
-		err = b.current(func() error {
-			b.module, err = cu.LoadData(string(text))
-			return called("cuModuleLoadData", err)
-		})
-	}
-	if err != nil {
+	if err = b.load(sm); err != nil {
+		b.unload()
 		live.contexts.Add(-1)
 		b.dev.ReleasePrimaryCtx()
 	}
 	return err
 }
 
+func (b *Backend) load(sm int) error {
+	files, err := modulesOf(sm)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		text, err := ptx.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		err = b.current(func() error {
+			m, err := cu.LoadData(string(text))
+			if err == nil {
+				b.modules = append(b.modules, m)
+			}
+			return called("cuModuleLoadData "+file, err)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Backend) unload() error {
+	return b.current(func() (err error) {
+		for _, m := range b.modules {
+			if e := m.Unload(); err == nil {
+				err = called("cuModuleUnload", e)
+			}
+		}
+		return err
+	})
+}
+
 // Close releases the device. Sessions must have been closed.
 func (b *Backend) Close() error {
-	err := b.current(func() error { return called("cuModuleUnload", b.module.Unload()) })
+	err := b.unload()
 	live.contexts.Add(-1)
 	if e := b.dev.ReleasePrimaryCtx(); err == nil {
 		err = called("cuDevicePrimaryCtxRelease", e)
@@ -343,44 +399,54 @@ func (g *gpu) download(dst []byte, src pointer) error {
 
 type gpuLaunch struct {
 	g      *gpu
-	kernel string
+	call   call
 	f      cu.Function
-	grid   int
-	args   []uint64
 	params []unsafe.Pointer
 }
 
-func (g *gpu) prepare(kernel string, grid int, args []uint64) (launch, error) {
-	f, err := g.function(kernel)
+func (g *gpu) prepare(c call) (launch, error) {
+	f, err := g.function(c)
 	if err != nil {
 		return nil, err
 	}
-	l := &gpuLaunch{g: g, kernel: kernel, f: f, grid: grid, args: args}
-	for i := range args {
-		l.params = append(l.params, unsafe.Pointer(&args[i]))
+	l := &gpuLaunch{g: g, call: c, f: f}
+	for i := range c.args {
+		l.params = append(l.params, unsafe.Pointer(&c.args[i]))
 	}
 	return l, nil
 }
 
-func (g *gpu) function(kernel string) (f cu.Function, err error) {
+// function finds a kernel in the module that has it, and allows it the call's shared memory.
+func (g *gpu) function(c call) (f cu.Function, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if f, ok := g.loaded[kernel]; ok {
-		return f, nil
-	}
-	err = g.b.current(func() error {
-		f, err = g.b.module.Function(kernel)
-		return called("cuModuleGetFunction "+kernel, err)
+	f, known := g.loaded[c.kernel]
+	err = g.b.current(func() (err error) {
+		for i := 0; !known && i < len(g.b.modules); i++ {
+			f, err = g.b.modules[i].Function(c.kernel)
+			known = err == nil
+		}
+		if err != nil {
+			return called("cuModuleGetFunction "+c.kernel, err)
+		}
+		const unasked = 48 << 10 // what every kernel may have
+		if c.shared > unasked {
+			fn := *(*C.CUfunction)(unsafe.Pointer(&f)) // all that a cu.Function is
+			r := C.cuFuncSetAttribute(fn, C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(c.shared))
+			return result("cuFuncSetAttribute "+c.kernel, r)
+		}
+		return nil
 	})
 	if err == nil {
-		g.loaded[kernel] = f
+		g.loaded[c.kernel] = f
 	}
 	return f, err
 }
 
 func (l *gpuLaunch) run() error {
 	return l.g.b.current(func() error {
-		return called("cuLaunchKernel "+l.kernel, l.f.Launch(l.grid, 1, 1, threads, 1, 1, 0, l.g.stream, l.params))
+		c := &l.call
+		return called("cuLaunchKernel "+c.kernel, l.f.Launch(c.grid, 1, 1, c.block(), 1, 1, c.shared, l.g.stream, l.params))
 	})
 }
 

@@ -157,7 +157,7 @@ func run[T comparable](r *rig, what string, want, before []T, c func(dst pointer
 	p := r.up(all)
 	k := c(p + guard)
 	if k.grid > 0 {
-		l, err := r.m.prepare(k.kernel, k.grid, k.args)
+		l, err := r.m.prepare(k)
 		r.must(err)
 		r.must(l.run())
 	}

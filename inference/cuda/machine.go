@@ -19,8 +19,8 @@ type machine interface {
 
 	upload(dst pointer, src []byte) error
 	download(dst []byte, src pointer) error
-	// prepare makes a launch of a grid of blocks of 256 threads. Each argument is a pointer or an int64.
-	prepare(kernel string, grid int, args []uint64) (launch, error)
+	// prepare makes a launch. Each argument is a pointer or an int64.
+	prepare(c call) (launch, error)
 	// capture records what f gives to the machine, without running it. A machine that cannot returns nil.
 	capture(f func() error) (captured, error)
 	sync() error
@@ -36,7 +36,7 @@ type captured interface {
 	close() error
 }
 
-// threads is how many threads a block of every kernel has.
+// threads is how many threads a block has unless a call says otherwise.
 const threads = 256
 
 // blocks returns how many blocks hold n threads.

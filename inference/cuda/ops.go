@@ -6,9 +6,19 @@ import "fmt"
 
 // A call is one launch before a machine has prepared it.
 type call struct {
-	kernel string
-	grid   int
-	args   []uint64
+	kernel  string
+	grid    int
+	args    []uint64
+	threads int // of a block; 0: 256
+	shared  int // bytes of dynamic shared memory that a block has
+}
+
+// block returns how many threads a block has.
+func (c *call) block() int {
+	if c.threads == 0 {
+		return threads
+	}
+	return c.threads
 }
 
 // runs names the variant of a kernel for these channel counts and returns how many values a thread has: 8 where all
@@ -45,14 +55,14 @@ func arg(values ...any) []uint64 {
 func callLin(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, shift, processors int) call {
 	grid, each := share(n, (out+blockOutputs-1)/blockOutputs, processors)
 	name, _ := runs("lin", in, out)
-	return call{name, grid, arg(dst, src, res, w, bias, mul, n, in, out, shift, each)}
+	return call{kernel: name, grid: grid, args: arg(dst, src, res, w, bias, mul, n, in, out, shift, each)}
 }
 
 // callLinActSum4 computes out channels from a lin to 4*out.
 func callLinActSum4(dst, src pointer, w, bias, mul pointer, n int64, in, out, shift, f, processors int) call {
 	grid, each := share(n, (out+15)/16, processors)
 	name, _ := runs("lin_actsum4", in, out)
-	return call{name, grid, arg(dst, src, w, bias, mul, n, in, out, shift, f, each)}
+	return call{kernel: name, grid: grid, args: arg(dst, src, w, bias, mul, n, in, out, shift, f, each)}
 }
 
 // share returns the grid of a lin with so many blocks of output channels, and how many of them a block of threads
@@ -65,97 +75,97 @@ func share(n int64, channelBlocks, processors int) (grid, each int) {
 }
 
 func callLin16(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, shift int) call {
-	return call{"lin16", blocks(n * int64(out)), arg(dst, src, res, w, bias, mul, n, in, out, shift)}
+	return call{kernel: "lin16", grid: blocks(n * int64(out)), args: arg(dst, src, res, w, bias, mul, n, in, out, shift)}
 }
 
 func callDWAct(dst, src pointer, w, bias, mul pointer, h, width, c, f, shift int) call {
 	name, v := runs("dwact", c)
 	const stripRows = 4 // rows that a thread computes
-	return call{name, blocks(int64((h+stripRows-1)/stripRows) * int64(width) * int64(c) / v), arg(dst, src, w, bias, mul, h, width, c, f, shift)}
+	return call{kernel: name, grid: blocks(int64((h+stripRows-1)/stripRows) * int64(width) * int64(c) / v), args: arg(dst, src, w, bias, mul, h, width, c, f, shift)}
 }
 
 func callActSum4(dst, src pointer, n int64, c, f int) call {
 	name, v := runs("actsum4", c)
-	return call{name, blocks(n * int64(c) / v), arg(dst, src, n, c, f)}
+	return call{kernel: name, grid: blocks(n * int64(c) / v), args: arg(dst, src, n, c, f)}
 }
 
 func callScale(dst, src, table, frame pointer, n int64, c, shift int) call {
 	name, v := runs("scale", c)
-	return call{name, blocks(n * int64(c) / v), arg(dst, src, table, frame, n, c, shift)}
+	return call{kernel: name, grid: blocks(n * int64(c) / v), args: arg(dst, src, table, frame, n, c, shift)}
 }
 
 func callRequant(dst, src pointer, n int64, c, shift int) call {
 	name, v := runs("requant", c)
 	units := n * int64(c) / v
-	return call{name, blocks(units), arg(dst, src, units, shift)}
+	return call{kernel: name, grid: blocks(units), args: arg(dst, src, units, shift)}
 }
 
 func callClamp(dst, src pointer, n int64, c, lo, hi int) call {
 	name, v := runs("clamp", c)
 	units := n * int64(c) / v
-	return call{name, blocks(units), arg(dst, src, units, lo, hi)}
+	return call{kernel: name, grid: blocks(units), args: arg(dst, src, units, lo, hi)}
 }
 
 // callPlace copies c channels to channels at.. of total.
 func callPlace(dst, src pointer, n int64, c, total, at int) call {
 	name, v := runs("place", c, total, at)
-	return call{name, blocks(n * int64(c) / v), arg(dst, src, n, c, total, at)}
+	return call{kernel: name, grid: blocks(n * int64(c) / v), args: arg(dst, src, n, c, total, at)}
 }
 
 // callS2D makes h x w positions from r*h x r*w of c channels.
 func callS2D(dst, src pointer, h, w, c, r int) call {
 	name, v := runs("s2d", c)
-	return call{name, blocks(int64(h) * int64(w) * int64(c*r*r) / v), arg(dst, src, h, w, c, r)}
+	return call{kernel: name, grid: blocks(int64(h) * int64(w) * int64(c*r*r) / v), args: arg(dst, src, h, w, c, r)}
 }
 
 // callD2S makes h x w positions of c channels.
 func callD2S(dst, src pointer, h, w, c, r int) call {
 	name, v := runs("d2s", c)
-	return call{name, blocks(int64(h) * int64(w) * int64(c) / v), arg(dst, src, h, w, c, r)}
+	return call{kernel: name, grid: blocks(int64(h) * int64(w) * int64(c) / v), args: arg(dst, src, h, w, c, r)}
 }
 
 func callMove(dst, src, vectors pointer, h, w, c int) call {
 	name, v := runs("move", c)
-	return call{name, blocks(int64(h) * int64(w) * int64(c) / v), arg(dst, src, vectors, h, w, c)}
+	return call{kernel: name, grid: blocks(int64(h) * int64(w) * int64(c) / v), args: arg(dst, src, vectors, h, w, c)}
 }
 
 func callCompensate(dst, ref, vectors pointer, w, h int) call {
-	return call{"compensate", blocks(int64(w) * int64(h) * 3 / 2), arg(dst, ref, vectors, w, h)}
+	return call{kernel: "compensate", grid: blocks(int64(w) * int64(h) * 3 / 2), args: arg(dst, ref, vectors, w, h)}
 }
 
 func callPack(dst, picture, table pointer, w, h int) call {
-	return call{"pack", blocks(int64(w/8) * int64(h/8) * 12), arg(dst, picture, table, w, h)}
+	return call{kernel: "pack", grid: blocks(int64(w/8) * int64(h/8) * 12), args: arg(dst, picture, table, w, h)}
 }
 
 func callUnpack(picture, head, pred pointer, w, h, f int) call {
-	return call{"unpack", blocks(int64(w/8) * int64(h/8) * 12), arg(picture, head, pred, w, h, f)}
+	return call{kernel: "unpack", grid: blocks(int64(w/8) * int64(h/8) * 12), args: arg(picture, head, pred, w, h, f)}
 }
 
 func callZTables(tables, table, frame pointer, n int64, c int) call {
-	return call{"z_tables", blocks(n * int64(c)), arg(tables, table, frame, n, c)}
+	return call{kernel: "z_tables", grid: blocks(n * int64(c)), args: arg(tables, table, frame, n, c)}
 }
 
 func callZSymbols(k, z pointer, values int64, f int) call {
-	return call{"z_symbols", blocks(values), arg(k, z, values, f)}
+	return call{kernel: "z_symbols", grid: blocks(values), args: arg(k, z, values, f)}
 }
 
 func callScaleIndex(index, v pointer, values int64, f int) call {
-	return call{"scale_index", blocks(values), arg(index, v, values, f)}
+	return call{kernel: "scale_index", grid: blocks(values), args: arg(index, v, values, f)}
 }
 
 // callYTables and callYSymbols take c, the channels of y; a step codes half of them.
 func callYTables(tables, index pointer, n int64, w, c, step int) call {
-	return call{"y_tables", blocks(n * int64(c/2)), arg(tables, index, n, w, c, step)}
+	return call{kernel: "y_tables", grid: blocks(n * int64(c/2)), args: arg(tables, index, n, w, c, step)}
 }
 
 func callYSymbols(k, tables, y, q, mean, rexp, frame pointer, n int64, w, c, step, shift, fm int) call {
-	return call{"y_symbols", blocks(n * int64(c/2)), arg(k, tables, y, q, mean, rexp, frame, n, w, c, step, shift, fm)}
+	return call{kernel: "y_symbols", grid: blocks(n * int64(c/2)), args: arg(k, tables, y, q, mean, rexp, frame, n, w, c, step, shift, fm)}
 }
 
 func callLatent(dst, k, mean, base pointer, n int64, w, c, step, fm int) call {
-	return call{"latent", blocks(n * int64(c)), arg(dst, k, mean, base, n, w, c, step, fm)}
+	return call{kernel: "latent", grid: blocks(n * int64(c)), args: arg(dst, k, mean, base, n, w, c, step, fm)}
 }
 
 func callUnstep(dst, yhat, q, exp pointer, values int64, shift int) call {
-	return call{"unstep", blocks(values), arg(dst, yhat, q, exp, values, shift)}
+	return call{kernel: "unstep", grid: blocks(values), args: arg(dst, yhat, q, exp, values, shift)}
 }

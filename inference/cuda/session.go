@@ -283,7 +283,7 @@ func (s *session) assemble(p *program, parity, levels int) error {
 				continue
 			}
 			for _, c := range s.compile(v, parity) {
-				step, err := s.m.prepare(c.kernel, c.grid, c.args)
+				step, err := s.m.prepare(c)
 				if err != nil {
 					return err
 				}

@@ -23,9 +23,11 @@ func TestSoftwareDriver(t *testing.T) {
 	}
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "libcuda.so.1")
-	build := exec.Command(compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-o", lib,
-		"driver/driver.cpp", "block.cpp", "sm61.cpp", "sm75.cpp", "sm80.cpp", "-Wl,-Bsymbolic")
-	build.Dir = "emu"
+	sources, err := filepath.Glob("emu/*.cpp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command(compiler, append([]string{"-std=c++17", "-O1", "-fPIC", "-shared", "-o", lib, "emu/driver/driver.cpp", "-Wl,-Bsymbolic"}, sources...)...)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}

@@ -3,15 +3,17 @@
 #include "block.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 // A block's threads as fibers. Each has a stack of its own and runs until it must wait; the scheduler goes round them
 // forwards or backwards, since a kernel must not depend on the order.
 
-enum { Threads = 256, Warps = Threads / 32, StackBytes = 64 << 10 };
+enum { MaxThreads = 1024, Warps = MaxThreads / 32, StackBytes = 64 << 10, MaxShared = 228 << 10 };
 
 extern "C" {
 int nvcodec_emu_thread, nvcodec_emu_block;
+unsigned char *nvcodec_emu_shared;
 void nvcodec_emu_switch(void **save, void *load);
 }
 
@@ -38,8 +40,8 @@ nvcodec_emu_switch:
   ret
 )");
 
-static void *scheduler, *stacks, *fibers[Threads];
-static bool done[Threads];
+static void *scheduler, *stacks, *fibers[MaxThreads];
+static bool done[MaxThreads];
 static void (*body)(const uint64_t *);
 static const uint64_t *arguments;
 
@@ -136,15 +138,15 @@ static void product(int32_t *c, int nc, const uint32_t *a, int na, const uint32_
 extern "C" void nvcodec_emu_mma8816(int32_t *c, uint32_t a, uint32_t b, int is_signed) { product(c, 2, &a, 1, &b, 1, is_signed); }
 extern "C" void nvcodec_emu_mma16832(int32_t *c, const uint32_t *a, const uint32_t *b, int is_signed) { product(c, 4, a, 4, b, 2, is_signed); }
 
-static bool fiberBlock(bool backwards) {
+static bool fiberBlock(int threads, bool backwards) {
   if (!stacks) {
-    stacks = mmap(NULL, (size_t)Threads * StackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stacks = mmap(NULL, (size_t)MaxThreads * StackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (stacks == MAP_FAILED) abort();
   }
   arrived = generation = 0;
-  live = Threads;
+  live = threads;
   for (int i = 0; i < Warps; i++) warps[i].arrived = warps[i].generation = 0;
-  for (int i = 0; i < Threads; i++) {
+  for (int i = 0; i < threads; i++) {
     done[i] = false;
     // The stack of a fiber that has not begun: six registers, where to go, and a word that aligns as a call does.
     void **top = (void **)((char *)stacks + (size_t)(i + 1) * StackBytes);
@@ -153,10 +155,10 @@ static bool fiberBlock(bool backwards) {
     for (int r = 0; r < 6; r++) *--top = NULL;
     fibers[i] = top;
   }
-  for (int rounds = 0, left = Threads; left > 0; rounds++) {
+  for (int rounds = 0, left = threads; left > 0; rounds++) {
     if (rounds > 1 << 24) return false; // they wait for each other
-    for (int k = 0; k < Threads; k++) {
-      int i = backwards ? Threads - 1 - k : k;
+    for (int k = 0; k < threads; k++) {
+      int i = backwards ? threads - 1 - k : k;
       if (done[i]) continue;
       nvcodec_emu_thread = i;
       nvcodec_emu_switch(&scheduler, fibers[i]);
@@ -166,19 +168,55 @@ static bool fiberBlock(bool backwards) {
   return true;
 }
 
-int nvcodec_emu_run(void (*f)(const uint64_t *), bool fiber, int grid, const uint64_t *args, bool backwards) {
-  body = f;
+static KernelEntry *entries;
+
+KernelEntry::KernelEntry(int family, const char *name, int count, bool fiber, void (*run)(const uint64_t *))
+    : family(family), name(name), count(count), fiber(fiber), run(run), next(entries) {
+  entries = this;
+}
+
+const KernelEntry *nvcodec_emu_find(int family, const char *name) {
+  for (const KernelEntry *k = entries; k; k = k->next)
+    if (k->family == family && !strcmp(k->name, name)) return k;
+  return NULL;
+}
+
+// sharedMemory returns memory that ends where a page begins that nothing may touch.
+static unsigned char *sharedMemory(int bytes) {
+  static unsigned char *end;
+  if (!end) {
+    void *m = mmap(NULL, MaxShared + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m == MAP_FAILED) abort();
+    end = (unsigned char *)m + MaxShared;
+    mprotect(end, 4096, PROT_NONE);
+  }
+  return end - (bytes + 15) / 16 * 16;
+}
+
+int nvcodec_emu_run(const KernelEntry *entry, int grid, int threads, int shared, const uint64_t *args, bool backwards) {
+  if (grid < 1 || threads < 1 || threads > MaxThreads || shared < 0 || shared > MaxShared) return -4;
+  body = entry->run;
   arguments = args;
+  nvcodec_emu_shared = sharedMemory(shared);
   for (int k = 0; k < grid; k++) {
     nvcodec_emu_block = backwards ? grid - 1 - k : k;
-    if (fiber) {
-      if (!fiberBlock(backwards)) return -3;
+    memset(nvcodec_emu_shared, 0xa5, shared); // a block finds there what another left
+    if (entry->fiber) {
+      if (!fiberBlock(threads, backwards)) return -3;
       continue;
     }
-    for (int i = 0; i < Threads; i++) {
-      nvcodec_emu_thread = backwards ? Threads - 1 - i : i;
-      f(args);
+    for (int i = 0; i < threads; i++) {
+      nvcodec_emu_thread = backwards ? threads - 1 - i : i;
+      body(args);
     }
   }
   return 0;
+}
+
+// What emu.go calls: -1 without such a kernel, -2 when it takes another number of arguments.
+extern "C" int nvcodec_emu_launch(int family, const char *name, int grid, int threads, int shared, const uint64_t *args, int count, int backwards) {
+  const KernelEntry *k = nvcodec_emu_find(family, name);
+  if (!k) return -1;
+  if (k->count != count) return -2;
+  return nvcodec_emu_run(k, grid, threads, shared, args, backwards);
 }

@@ -7,28 +7,36 @@ package emu
 // #cgo CXXFLAGS: -std=c++17 -O2 -Wno-unknown-pragmas
 // #include <stdint.h>
 // #include <stdlib.h>
-// int nvcodec_emu_launch_61(const char *, int, const uint64_t *, int, int);
-// int nvcodec_emu_launch_75(const char *, int, const uint64_t *, int, int);
-// int nvcodec_emu_launch_80(const char *, int, const uint64_t *, int, int);
-// #include "source.h"
+// int nvcodec_emu_launch(int family, const char *, int grid, int threads, int shared, const uint64_t *, int count, int backwards);
 import "C"
 
 import (
+	"embed"
 	"fmt"
 	"sync"
 	"syscall"
 	"unsafe"
 )
 
-// Source is the SHA-256 of the kernels' sources that are compiled in, as the header of the PTX names it.
-const Source = C.NVCODEC_SOURCE
+//go:embed source_*.h
+var sources embed.FS
+
+// Source says from which sources a module is compiled in, as the header of its PTX does.
+func Source(module string) string {
+	text, err := sources.ReadFile("source_" + module + ".h")
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
 
 // One launch at a time: a block's state and its shared memory are global.
 var mu sync.Mutex
 
-// Launch runs a kernel of a family (61, 75, 80) over a grid of blocks of 256 threads. backwards turns the order of
-// blocks and threads round.
-func Launch(family int, kernel string, grid int, args []uint64, backwards bool) error {
+// Launch runs a kernel of a family (61, 75, 80), or else of the next lower one that has it, as a device does, over a
+// grid of blocks of so many threads with so many bytes of dynamic shared memory. backwards turns the order of blocks
+// and threads round.
+func Launch(family int, kernel string, grid, threads, shared int, args []uint64, backwards bool) error {
 	mu.Lock()
 	defer mu.Unlock()
 	name := C.CString(kernel)
@@ -37,16 +45,11 @@ func Launch(family int, kernel string, grid int, args []uint64, backwards bool) 
 	if backwards {
 		back = 1
 	}
-	var code C.int
-	switch family {
-	case 61:
-		code = C.nvcodec_emu_launch_61(name, C.int(grid), values, n, back)
-	case 75:
-		code = C.nvcodec_emu_launch_75(name, C.int(grid), values, n, back)
-	case 80:
-		code = C.nvcodec_emu_launch_80(name, C.int(grid), values, n, back)
-	default:
-		return fmt.Errorf("emu: no family %d", family)
+	code := C.int(-1)
+	for _, f := range []int{90, 80, 75, 61} {
+		if f <= family && code == -1 {
+			code = C.nvcodec_emu_launch(C.int(f), name, C.int(grid), C.int(threads), C.int(shared), values, n, back)
+		}
 	}
 	switch code {
 	case 0:
@@ -55,6 +58,8 @@ func Launch(family int, kernel string, grid int, args []uint64, backwards bool) 
 		return fmt.Errorf("emu: no kernel %s", kernel)
 	case -2:
 		return fmt.Errorf("emu: %s launched with %d parameters, which is not what it takes", kernel, len(args))
+	case -4:
+		return fmt.Errorf("emu: %s: no grid of %d blocks with %d threads and %d bytes", kernel, grid, threads, shared)
 	}
 	return fmt.Errorf("emu: threads of %s wait for each other", kernel)
 }

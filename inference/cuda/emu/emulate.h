@@ -6,6 +6,7 @@
 
 #define DEVICE static inline
 #define KERNEL static
+#define KERNEL_OF(threads, blocks) static
 #define SHARED static
 #define CONSTANT static const
 #define UNROLL
@@ -14,6 +15,7 @@ extern "C" {
 // The thread that runs, and how it lets others run.
 extern int nvcodec_emu_thread, nvcodec_emu_block;
 void nvcodec_emu_barrier(void);
+extern unsigned char *nvcodec_emu_shared; // ends at memory that nothing may touch, but for less than 16 bytes
 // The products: every lane hands in its registers and gets its c back when the last one of its warp has come.
 void nvcodec_emu_mma8816(int32_t *c, uint32_t a, uint32_t b, int is_signed);
 void nvcodec_emu_mma16832(int32_t *c, const uint32_t *a, const uint32_t *b, int is_signed);
@@ -22,6 +24,7 @@ void nvcodec_emu_mma16832(int32_t *c, const uint32_t *a, const uint32_t *b, int 
 DEVICE int threadIndex() { return nvcodec_emu_thread; }
 DEVICE int blockIndex() { return nvcodec_emu_block; }
 DEVICE void barrier() { nvcodec_emu_barrier(); }
+DEVICE u8 *dynamicShared() { return nvcodec_emu_shared; }
 
 DEVICE u32 permute(u32 a, u32 b, u32 selector) {
   uint64_t both = (uint64_t)b << 32 | a;

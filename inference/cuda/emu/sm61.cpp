@@ -1,5 +1,4 @@
 //go:build cuda
 
 #define NVCODEC_SM 61
-#define LAUNCH nvcodec_emu_launch_61
 #include "family.h"

@@ -1,5 +1,4 @@
 //go:build cuda
 
 #define NVCODEC_SM 80
-#define LAUNCH nvcodec_emu_launch_80
 #include "family.h"

@@ -155,7 +155,8 @@ typedef enum {
   CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
   CU_FUNC_ATTRIBUTE_PTX_VERSION = 5,
   CU_FUNC_ATTRIBUTE_BINARY_VERSION = 6,
-  CU_FUNC_ATTRIBUTE_CACHE_MODE_CA = 7
+  CU_FUNC_ATTRIBUTE_CACHE_MODE_CA = 7,
+  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 } CUfunction_attribute;
 
 typedef enum {
@@ -433,6 +434,7 @@ CUresult cuEventQuery(CUevent);
 CUresult cuEventRecord(CUevent, CUstream);
 CUresult cuEventSynchronize(CUevent);
 CUresult cuFuncGetAttribute(int *, CUfunction_attribute, CUfunction);
+CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int);
 CUresult cuFuncSetCacheConfig(CUfunction, CUfunc_cache);
 CUresult cuFuncSetSharedMemConfig(CUfunction, CUsharedconfig);
 CUresult cuGetErrorName(CUresult, const char **);

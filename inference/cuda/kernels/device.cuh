@@ -19,7 +19,9 @@ typedef i32 i32x4 __attribute__((vector_size(16)));
 #else
 
 #define DEVICE static inline __attribute__((device, always_inline))
-#define KERNEL extern "C" __attribute__((global, launch_bounds(256)))
+// A kernel's blocks have 256 threads, or those stated with how many blocks a multiprocessor should hold at least.
+#define KERNEL KERNEL_OF(256, 1)
+#define KERNEL_OF(threads, blocks) extern "C" __attribute__((global, launch_bounds(threads, blocks)))
 #define SHARED static __attribute__((shared))
 #define CONSTANT static __attribute__((device)) const
 #define UNROLL _Pragma("unroll")
@@ -27,6 +29,10 @@ typedef i32 i32x4 __attribute__((vector_size(16)));
 DEVICE int threadIndex() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE int blockIndex() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 DEVICE void barrier() { __syncthreads(); }
+
+// dynamicShared is the block's memory whose size the launch says, aligned to 16 bytes.
+extern __attribute__((shared, aligned(16))) u32x4 nvcodec_dynamic_shared[];
+DEVICE u8 *dynamicShared() { return (u8 *)nvcodec_dynamic_shared; }
 
 // permute picks bytes: nibble i of the selector names byte i of the result among the eight of b:a.
 DEVICE u32 permute(u32 a, u32 b, u32 selector) {

@@ -15,15 +15,11 @@ extern "C" {
 #include <vector>
 #include <sys/mman.h>
 
-extern "C" {
-int nvcodec_emu_launch_61(const char *, int, const uint64_t *, int, int);
-int nvcodec_emu_launch_75(const char *, int, const uint64_t *, int, int);
-int nvcodec_emu_launch_80(const char *, int, const uint64_t *, int, int);
-}
+#include "../block.h"
 
 struct CUctx_st { int retained; };
-struct CUmod_st { int family; };
-struct CUfunc_st { int family, count; std::string name; };
+struct CUmod_st { int family; std::string text; };
+struct CUfunc_st { const KernelEntry *entry; int shared; };
 typedef std::function<CUresult()> Work;
 struct CUstream_st { std::vector<Work> queue, recorded; bool capturing; };
 struct CUgraph_st { std::vector<Work> work; };
@@ -34,7 +30,7 @@ static CUctx_st context;
 static thread_local CUcontext current;
 static std::map<CUdeviceptr, size_t> memory;
 static std::map<char *, size_t> pinned;
-static std::map<std::string, CUfunction> functions;
+static std::map<const KernelEntry *, CUfunction> functions;
 static std::set<CUstream> streams;
 static std::set<CUgraphExec> execs;
 static int modules;
@@ -85,38 +81,37 @@ CUresult cuModuleLoadData(CUmodule *m, const void *image) {
   const char *target = strstr((const char *)image, "\n.target sm_");
   if (!target) return CUDA_ERROR_INVALID_PTX;
   modules++;
-  *m = new CUmod_st{atoi(target + 12)};
+  *m = new CUmod_st{atoi(target + 12), (const char *)image};
   return CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule m) { CURRENT; modules--; delete m; return CUDA_SUCCESS; }
 
-static int run(int family, const char *name, int grid, const uint64_t *args, int count, bool back) {
-  switch (family) {
-  case 61: return nvcodec_emu_launch_61(name, grid, args, count, back);
-  case 75: return nvcodec_emu_launch_75(name, grid, args, count, back);
-  case 80: return nvcodec_emu_launch_80(name, grid, args, count, back);
-  }
-  return -1;
-}
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
   CURRENT;
-  int count = run(m->family, name, 0, NULL, 0, false);
-  if (count < 0) return CUDA_ERROR_NOT_FOUND;
+  if (m->text.find(std::string(".entry ") + name + "(") == std::string::npos) return CUDA_ERROR_NOT_FOUND;
+  const KernelEntry *k = nvcodec_emu_find(m->family, name);
+  if (!k) return CUDA_ERROR_NOT_FOUND;
   std::lock_guard<std::mutex> l(mu);
-  CUfunction &known = functions[std::to_string(m->family) + name];
-  if (!known) known = new CUfunc_st{m->family, count, name};
+  CUfunction &known = functions[k];
+  if (!known) known = new CUfunc_st{k, 48 << 10};
   *f = known;
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int v) {
+  CURRENT;
+  if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || v > 227 << 10) return CUDA_ERROR_INVALID_VALUE;
+  f->shared = v;
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream s, void **params, void **) {
   CURRENT;
-  if (!gx || gy != 1 || gz != 1 || bx != 256 || by != 1 || bz != 1 || shared) return CUDA_ERROR_INVALID_VALUE;
+  if (!gx || gy != 1 || gz != 1 || !bx || bx > 1024 || by != 1 || bz != 1 || (int)shared > f->shared) return CUDA_ERROR_INVALID_VALUE;
   std::vector<uint64_t> args;
-  for (int i = 0; i < f->count; i++) args.push_back(*(uint64_t *)params[i]);
+  for (int i = 0; i < f->entry->count; i++) args.push_back(*(uint64_t *)params[i]);
   return give(s, [=] {
     std::lock_guard<std::mutex> l(running);
     flip = !flip;
-    return run(f->family, f->name.c_str(), gx, args.data(), f->count, flip) ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
+    return nvcodec_emu_run(f->entry, gx, bx, shared, args.data(), flip) ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
   });
 }
 
