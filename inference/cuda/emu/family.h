@@ -4,8 +4,4 @@
 #include "../kernels/kernels.cu"
 #include "entry.h"
 
-#define R(f) K(f##_8, false) K(f##_1, false)
 K(lin_8, true) K(lin_1, true) K(lin_actsum4_8, true) K(lin_actsum4_1, true) K(lin16, false)
-R(dwact) R(actsum4) R(scale) R(requant) R(clamp) R(place) R(s2d) R(d2s) R(move)
-K(compensate, false) K(pack, false) K(unpack, false)
-K(z_tables, false) K(z_symbols, false) K(scale_index, false) K(y_tables, false) K(y_symbols, false) K(latent, false) K(unstep, false)
