@@ -1,40 +1,82 @@
 package codec
 
 import (
-	"errors"
+	"fmt"
 
-	"github.com/nvcodec/nvcodec/yuv"
+	"github.com/nvcodec/nvcodec/inference"
 )
 
-// announced is a frame whose preparation has begun.
-type announced struct {
-	pts      int64
-	done     chan struct{}
-	prepared prepared // once done is closed
+// pending is a frame that the decoder has read ahead and handed to its coder, or what stopped the reading.
+type pending struct {
+	record record // without its payload
+	info   FrameInfo
+	err    error // the parser's
+	behind mark  // where reading goes on should the frame turn out damaged
 }
 
-func (a *announced) wait() { <-a.done }
+// A mark is a place to go back to.
+type mark struct {
+	parser parser
+	offset int64
+}
 
-// Ahead announces a frame before its Write, and begins its motion search: called with frame n+1 before Write of frame
-// n, the search runs while the network works on frame n. Frames are announced in order, every one of them from some
-// frame on, at most one ahead of the frame that Write comes to. The picture is copied. The stream is the same with it
-// and without.
-func (e *Encoder) Ahead(f *yuv.Frame) error {
-	if err := e.ready(f); err != nil {
-		return err
+func (p *parser) mark() mark { return mark{*p, p.w.offset} }
+
+// rewind goes back to m, which the window must have kept.
+func (p *parser) rewind(m *mark) {
+	w := p.w
+	*p = m.parser
+	w.rewind(m.offset)
+	if n := len(p.body.b); n > 0 { // the window may have moved it
+		p.body.b = w.buf[w.start+int(p.body.offset-w.offset):][:n]
 	}
-	if len(e.announced) == 2 {
-		return errors.New("codec: two frames are announced already")
+}
+
+// readAhead has as many frames in flight as there may be. It stops behind an error of the stream, which waits for its
+// turn.
+func (d *Decoder) readAhead() {
+	for len(d.pending) < d.inFlight && (len(d.pending) == 0 || d.pending[len(d.pending)-1].err == nil) {
+		r, info, err := d.parser.next()
+		if err == nil {
+			err = d.submit(&r, info.Number)
+		}
+		r.payload = nil
+		d.pending = append(d.pending, pending{r, info, err, d.parser.mark()})
 	}
-	for _, a := range e.announced {
-		a.wait() // its search reads the picture that f's replaces
+}
+
+func (d *Decoder) submit(r *record, number int64) error {
+	err := d.coder.Submit(&inference.CodedFrame{
+		Graph: r.typ.String(), QP: r.qp, Threshold: r.threshold, Lanes: r.lanes, Payload: r.payload,
+	})
+	if err != nil {
+		d.parser.skip()
+		return fmt.Errorf("codec: frame %d: %w", number, err)
 	}
-	e.front.take(&f.Planes)
-	a := &announced{pts: f.PTS, done: make(chan struct{})}
-	e.announced = append(e.announced, a)
-	go func() {
-		defer close(a.done)
-		a.prepared = e.front.prepare()
-	}()
 	return nil
+}
+
+// take removes the oldest frame read ahead; the bytes before the others can go.
+func (d *Decoder) take() pending {
+	p := d.pending[0]
+	d.pending = d.pending[:copy(d.pending, d.pending[1:])]
+	if len(d.pending) > 0 {
+		d.parser.w.keep(d.pending[0].behind.offset)
+	} else {
+		d.parser.w.keep(d.parser.w.offset)
+	}
+	return p
+}
+
+// giveUp drops what is in flight behind a frame that failed, and reads on from there with the next GOP.
+func (d *Decoder) giveUp(p *pending) error {
+	d.parser.rewind(&p.behind)
+	d.parser.skip()
+	return d.forget()
+}
+
+// forget drops what is in flight.
+func (d *Decoder) forget() error {
+	d.pending = d.pending[:0]
+	return d.coder.Reset()
 }

@@ -49,27 +49,25 @@ func (s *source) next() *yuv.Frame {
 
 func BenchmarkEncode(b *testing.B) {
 	for _, kernels := range inference.Backends() {
-		for _, ahead := range []bool{false, true} {
-			b.Run(fmt.Sprintf("ahead=%v/%s", ahead, benchName(kernels)), func(b *testing.B) {
+		for _, n := range []int{1, 2} {
+			b.Run(fmt.Sprintf("inflight=%d/%s", n, benchName(kernels)), func(b *testing.B) {
 				src, o := benchSource(b, kernels)
+				o.InFlight = n
 				e, err := NewEncoder(io.Discard, formatOf(src.frames), o)
 				if err != nil {
 					b.Fatal(err)
 				}
 				defer e.Abort()
-				f := *src.next()
 				for b.Loop() {
-					next := *src.next()
-					if ahead && len(e.announced) == 0 {
-						e.Ahead(&f)
-					}
-					if ahead {
-						e.Ahead(&next)
-					}
-					if _, err := e.Write(context.Background(), &f); err != nil {
+					if err := e.Submit(context.Background(), src.next()); err != nil {
 						b.Fatal(err)
 					}
-					f = next
+					if now, most := e.InFlight(); now < most {
+						continue
+					}
+					if _, err := e.Receive(context.Background()); err != nil {
+						b.Fatal(err)
+					}
 				}
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "frames/s")
 			})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -172,8 +173,32 @@ type decoded struct {
 	info    FrameInfo
 }
 
-// decodeAll decodes to the end and returns every error but io.EOF.
-func decodeAll(r io.Reader, o DecoderOptions) (frames []decoded, errs []error) {
+// decodeAll decodes to the end and returns every error but io.EOF. It does so with one frame in flight and with several,
+// which must not show.
+func decodeAll(r io.Reader, o DecoderOptions) ([]decoded, []error) {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return nil, []error{err}
+	}
+	o.InFlight = 1
+	frames, errs := decodeWith(bytes.NewReader(b), o)
+	for _, n := range []int{3, inference.MaxInFlight} {
+		o.InFlight = n
+		again, others := decodeWith(bytes.NewReader(b), o)
+		if fmt.Sprint(others) != fmt.Sprint(errs) {
+			return nil, []error{fmt.Errorf("with %d frames in flight %v, with one %v", n, others, errs)}
+		}
+		same := func(a, b decoded) bool {
+			return samePlanes(&a.picture, &b.picture) && a.pts == b.pts && a.info == b.info
+		}
+		if !slices.EqualFunc(again, frames, same) {
+			return nil, []error{fmt.Errorf("other frames with %d in flight", n)}
+		}
+	}
+	return frames, errs
+}
+
+func decodeWith(r io.Reader, o DecoderOptions) (frames []decoded, errs []error) {
 	d, err := NewDecoder(r, o)
 	if err != nil {
 		return nil, []error{err}
@@ -260,40 +285,64 @@ func TestDecoderEqualsEncoder(t *testing.T) {
 	}
 }
 
-// Announcing frames changes nothing.
-func TestAhead(t *testing.T) {
-	frames := video(64, 48, 9, 5)
+// However many frames are in flight, the stream and what the encoder says of its frames are the same; a slow receiver
+// changes nothing, and Close writes what is left.
+func TestInFlight(t *testing.T) {
+	frames := video(64, 48, 20, 5)
 	o := testOptions()
 	o.IntraPeriod, o.SceneCut = 7, true
-	want, _, _ := encode(t, o, frames, formatOf(frames))
-	var out bytes.Buffer
-	e, err := NewEncoder(&out, formatOf(frames), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, f := range frames {
-		if i == 0 {
-			if err := e.Ahead(f); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if i+1 < len(frames) {
-			if err := e.Ahead(frames[i+1]); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Ahead(frames[i+1]); err == nil {
-				t.Fatal("a third announced frame is taken")
-			}
-		}
-		if _, err := e.Write(context.Background(), f); err != nil {
+	want, pictures, infos := encode(t, o, frames, formatOf(frames))
+	for _, n := range []int{1, 2, 3, inference.MaxInFlight} {
+		var out bytes.Buffer
+		o.InFlight = n
+		e, err := NewEncoder(&out, formatOf(frames), o)
+		if err != nil {
 			t.Fatal(err)
 		}
+		received := 0
+		receive := func() {
+			info, err := e.Receive(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !samePlanes(info.Decoded.Clone(), &pictures[received]) {
+				t.Errorf("%d in flight: frame %d has another picture", n, received)
+			}
+			if info.Decoded = nil; info != infos[received] {
+				t.Errorf("%d in flight: frame %d: %+v, want %+v", n, received, info, infos[received])
+			}
+			received++
+		}
+		for _, f := range frames {
+			f = &yuv.Frame{Planes: *f.Planes.Clone(), PTS: f.PTS, Duration: f.Duration}
+			if err := e.Submit(context.Background(), f); err != nil {
+				t.Fatal(err)
+			}
+			clear(f.Y) // the encoder has its copy
+			if now, most := e.InFlight(); now < most {
+				continue
+			}
+			if err := e.Submit(context.Background(), f); err == nil {
+				t.Fatalf("%d in flight: one more is taken", n)
+			}
+			if _, err := e.Write(context.Background(), f); err == nil {
+				t.Fatalf("%d in flight: Write takes one more", n)
+			}
+			receive()
+		}
+		if received != len(frames)-n+1 {
+			t.Errorf("%d in flight: %d received", n, received)
+		}
+		if _, err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(out.Bytes(), want) {
+			t.Errorf("another stream with %d frames in flight", n)
+		}
 	}
-	if _, err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(out.Bytes(), want) {
-		t.Error("another stream than without Ahead")
+	o.InFlight = inference.MaxInFlight + 1
+	if _, err := NewEncoder(io.Discard, formatOf(frames), o); err == nil {
+		t.Error("more frames in flight than may be")
 	}
 }
 

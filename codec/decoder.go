@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/nvcodec/nvcodec/entropy"
 	"github.com/nvcodec/nvcodec/inference"
 	"github.com/nvcodec/nvcodec/yuv"
 )
@@ -19,6 +18,11 @@ type DecoderOptions struct {
 	Models  func(id [32]byte) (*inference.Model, error)
 	Backend inference.Backend
 	Threads int // below 1 as many as the machine has
+
+	// InFlight is how many frames are read and decoded ahead of Next's, that one included, 1..16; 0 what keeps the
+	// backend busy. What Next returns does not depend on it, but with more than 1 Next may wait for bytes behind its
+	// frame.
+	InFlight int
 
 	NoVerify  bool // leave the picture hashes unchecked
 	MaxPixels int  // refuse larger pictures, counted padded; 0: no limit but the format's
@@ -35,11 +39,12 @@ type Decoder struct {
 	base     int64 // where the stream begins in a source that seeks, else −1
 	log      *slog.Logger
 
-	session inference.Session
-	coder   *entropy.Decoder
-	fields  [2][]int16 // motion vectors of the frame at hand and of the one before, by turns
-	before  []int16    // the field of the frame before, nil when it had none
-	level   []entropy.Section
+	coder    inference.FrameDecoder
+	inFlight int
+	pending  []pending // frames in flight, oldest first
+	failed   error     // after it the coder is of no use
+	ended    bool      // Next has returned io.EOF
+
 	frame   yuv.Frame
 	nominal int64 // ticks that a frame lasts
 }
@@ -64,11 +69,6 @@ func NewDecoder(r io.Reader, o DecoderOptions) (*Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	tables, err := entropy.NewTables(model.Ints)
-	if err != nil {
-		return nil, fmt.Errorf("codec: model %s: %w", model.Name, err)
-	}
-	d.coder = entropy.NewDecoder(tables)
 	w, h := p.header.PaddedSize()
 	if o.MaxPixels > 0 && w*h > o.MaxPixels {
 		return nil, unsupported("picture of %dx%d: %d samples padded, at most %d are allowed here", p.header.W, p.header.H, w*h, o.MaxPixels)
@@ -76,15 +76,18 @@ func NewDecoder(r io.Reader, o DecoderOptions) (*Decoder, error) {
 	if o.Backend == nil {
 		return nil, errors.New("codec: a decoder needs a backend")
 	}
-	if d.session, err = o.Backend.Open(model, inference.Size{W: w, H: h}, o.Threads, false); err != nil {
+	if d.inFlight, err = inFlight(o.InFlight, o.Backend, plainInFlight); err != nil {
 		return nil, err
 	}
-	for i := range d.fields {
-		d.fields[i] = make([]int16, h/16*(w/16)*2)
+	if d.coder, err = openDecoder(o.Backend, &inference.CodingOptions{
+		Model: model, W: p.header.W, H: p.header.H, InFlight: d.inFlight, NoHash: o.NoVerify, Threads: o.Threads,
+	}); err != nil {
+		return nil, err
 	}
 	d.nominal = nominalDuration(&p.header.Format)
 	p.preamble()
 	d.preamble = slices.Clip(p.metadata)
+	p.w.keep(p.w.offset)
 	return d, nil
 }
 
@@ -111,11 +114,16 @@ func (d *Decoder) model() (*inference.Model, error) {
 // Header returns what the stream says of itself.
 func (d *Decoder) Header() Header { return d.parser.header }
 
-// Metadata returns the entries read so far: from the beginning those before the first frame.
+// Metadata returns the entries read so far, which may be ahead of Next: from the beginning those before the first frame.
 func (d *Decoder) Metadata() []Entry { return d.parser.metadata }
 
 // Footer returns the stream's footer once Next has returned io.EOF, else nil.
-func (d *Decoder) Footer() *Footer { return d.parser.footer }
+func (d *Decoder) Footer() *Footer {
+	if !d.ended {
+		return nil
+	}
+	return d.parser.footer
+}
 
 // Next decodes the next frame, which is valid until the following call. Behind the last it returns io.EOF. After a
 // *CorruptError or a *HashError it goes on with the next GOP; FrameInfo.Number shows what was left out.
@@ -123,67 +131,45 @@ func (d *Decoder) Next(ctx context.Context) (*yuv.Frame, FrameInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, FrameInfo{}, err
 	}
-	r, info, err := d.parser.next()
-	if err != nil {
-		return nil, info, err
+	if d.failed != nil {
+		return nil, FrameInfo{}, d.failed
 	}
-	if err := d.decodeFrame(&r, &info); err != nil {
-		d.parser.skip()
-		return nil, info, err
+	d.readAhead()
+	p := d.take()
+	if p.err != nil {
+		d.ended = p.err == io.EOF
+		return nil, p.info, p.err
 	}
-	d.log.Debug("frame", "frame", info.Number, "type", r.typ.String(), "qp", r.qp, "bytes", info.Bytes, "lanes", r.lanes)
-	return &d.frame, info, nil
+	if err := d.receive(&p); err != nil {
+		d.failed = d.giveUp(&p)
+		return nil, p.info, err
+	}
+	r := &p.record
+	d.log.Debug("frame", "frame", p.info.Number, "type", r.typ.String(), "qp", r.qp, "bytes", p.info.Bytes, "lanes", r.lanes)
+	return &d.frame, p.info, nil
 }
 
-// decodeFrame is the decoder from the record to the checked picture.
-func (d *Decoder) decodeFrame(r *record, info *FrameInfo) error {
-	payload := func(err error) error { return &CorruptError{Offset: info.Offset, Field: "payload", Err: err} }
-	frame := inference.Frame{Graph: r.typ.String(), QP: r.qp, Threshold: r.threshold}
-	if err := d.coder.Start(r.payload, r.lanes); err != nil {
-		return payload(err)
-	}
-	w, h := d.parser.header.PaddedSize()
-	if r.typ != Intra {
-		frame.Vectors = d.fields[info.K&1]
-		if err := d.coder.Vectors(frame.Vectors, d.before, h/16, w/16); err != nil {
-			return payload(err)
-		}
-	}
-	var bad error
-	err := d.session.Decode(&frame, func(level []inference.Section) error {
-		d.level = d.level[:0]
-		for i := range level {
-			s := &level[i]
-			d.level = append(d.level, entropy.Section{Symbols: s.Symbols, Tables: s.Tables, Skip: s.Skip})
-		}
-		bad = d.coder.Level(d.level, r.threshold)
-		return bad
-	})
+// receive waits for the picture of the oldest frame in flight and checks it.
+func (d *Decoder) receive(p *pending) error {
+	got, err := d.coder.Receive()
+	var bad *inference.PayloadError
 	switch {
-	case bad != nil:
-		return payload(bad)
-	case errors.Is(err, inference.ErrSymbol):
-		return payload(err)
+	case errors.As(err, &bad):
+		return &CorruptError{Offset: p.info.Offset, Field: "payload", Err: bad.Err}
 	case err != nil:
-		return fmt.Errorf("codec: frame %d: %w", info.Number, err)
+		return fmt.Errorf("codec: frame %d: %w", p.info.Number, err)
 	}
-	tail, err := d.coder.Tail()
-	if err != nil {
-		return payload(err)
-	}
-	d.before = frame.Vectors
-	d.frame.Planes = *crop(d.session.Picture(), d.parser.header.W, d.parser.header.H)
-	d.frame.PTS, d.frame.Duration = r.pts, d.nominal
+	d.frame = yuv.Frame{Planes: *got.Picture, PTS: p.record.pts, Duration: d.nominal}
 	if d.o.NoVerify {
 		return nil
 	}
-	return d.verify(r, info, tail)
+	p.info.Hash = got.Hash
+	return d.verify(&p.record, &p.info, got.Tail)
 }
 
 // verify compares the picture's hash with what the stream holds of it: the low half in the payload, the high half in
 // a chunk's last record.
 func (d *Decoder) verify(r *record, info *FrameInfo, tail uint16) error {
-	info.Hash = PictureHash(&d.frame.Planes)
 	e := &HashError{
 		Frame: info.Number, Offset: info.Offset, Bits: 16, Want: uint32(tail), Got: info.Hash & 0xffff,
 		Backend: d.o.Backend.Name() + "/" + d.o.Backend.Kernels(),
@@ -201,4 +187,4 @@ func (d *Decoder) verify(r *record, info *FrameInfo, tail uint16) error {
 }
 
 // Close gives back memory and threads. The reader stays open.
-func (d *Decoder) Close() error { return d.session.Close() }
+func (d *Decoder) Close() error { return d.coder.Close() }

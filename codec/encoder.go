@@ -7,14 +7,12 @@ import (
 	"io"
 	"log/slog"
 
-	"github.com/nvcodec/nvcodec/codec/motion"
-	"github.com/nvcodec/nvcodec/entropy"
 	"github.com/nvcodec/nvcodec/inference"
-	"github.com/nvcodec/nvcodec/inference/kernel"
 	"github.com/nvcodec/nvcodec/yuv"
 )
 
-// An Encoder turns frames into a stream. It is not safe for concurrent use.
+// An Encoder turns frames into a stream. Write codes frame by frame; Submit and Receive have several in flight, which
+// keeps a device or a second processor at work. The stream is the same, however many. It is not safe for concurrent use.
 type Encoder struct {
 	o         EncoderOptions
 	header    Header
@@ -22,19 +20,22 @@ type Encoder struct {
 	threshold int
 	log       *slog.Logger
 
-	front     *front
-	announced []*announced // at most two: a frame for Write, and the one whose search runs meanwhile
-
-	session inference.Session
-	tables  *entropy.Tables
-	coder   *entropy.Encoder
-	payload []byte
+	planner  planner
+	coder    inference.FrameEncoder
+	inFlight int
+	pending  []submitted // frames in flight, oldest first
 
 	metaSize     int
 	first, end   int64 // the first frame's time, and where the last frame ends
 	payloadBytes int64
 	failed       error // after a failure the stream cannot go on
 	closed       bool
+}
+
+// submitted is what the encoder knows of a frame in flight.
+type submitted struct {
+	plan
+	pts, duration int64
 }
 
 // Summary says what an encoder has written.
@@ -66,20 +67,15 @@ func NewEncoder(w io.Writer, f yuv.Format, o EncoderOptions) (*Encoder, error) {
 	if field, err := e.header.check(); err != nil {
 		return nil, fmt.Errorf("codec: %s: %w", field, err)
 	}
-	if e.tables, err = entropy.NewTables(o.Model.Ints); err != nil {
-		return nil, fmt.Errorf("codec: model %s: %w", o.Model.Name, err)
-	}
-	e.coder = entropy.NewEncoder(e.tables)
-	costs, err := motion.NewTables(o.Model.Ints)
-	if err != nil {
-		return nil, fmt.Errorf("codec: model %s: %w", o.Model.Name, err)
-	}
-	pw, ph := e.header.PaddedSize()
-	if e.session, err = o.Backend.Open(o.Model, inference.Size{W: pw, H: ph}, o.Threads, true); err != nil {
+	e.planner = planner{o: &e.o, shift: shift}
+	if e.inFlight, err = inFlight(o.InFlight, o.Backend, searchInFlight); err != nil {
 		return nil, err
 	}
-	search := motion.NewSearcher(costs, searchKernels(o.Backend), pw, ph, o.Threads, o.Reach)
-	e.front = newFront(&e.o, shift, search, pw, ph)
+	if e.coder, err = openEncoder(o.Backend, &inference.CodingOptions{
+		Model: o.Model, W: f.W, H: f.H, InFlight: e.inFlight, Reach: o.Reach, Pictures: !o.NoPictures, Threads: o.Threads,
+	}); err != nil {
+		return nil, err
+	}
 	e.out = newWriter(w, &e.header, o.LowDelay)
 	if s := o.unusual(); s != "" {
 		if err := e.Metadata(SettingsKey, s); err != nil {
@@ -88,18 +84,6 @@ func NewEncoder(w io.Writer, f yuv.Format, o EncoderOptions) (*Encoder, error) {
 		}
 	}
 	return e, e.fail(e.out.err)
-}
-
-// searchKernels picks the CPU kernels of the motion search: the backend's when it has any. All give equal fields.
-func searchKernels(b inference.Backend) kernel.Set {
-	if set, err := kernel.ByName(b.Kernels()); err == nil {
-		return set
-	}
-	set, err := kernel.ByName("auto")
-	if err != nil {
-		return kernel.Generic()
-	}
-	return set
 }
 
 // fail remembers the first failure and returns it.
@@ -128,26 +112,81 @@ func (e *Encoder) Metadata(key, value string) error {
 	return nil
 }
 
-// Write encodes the next frame.
+// Write encodes the next frame; no other may be in flight.
 func (e *Encoder) Write(ctx context.Context, f *yuv.Frame) (FrameInfo, error) {
-	if err := e.ready(f); err != nil {
+	if len(e.pending) > 0 {
+		return FrameInfo{}, fmt.Errorf("codec: Write with %d frames in flight", len(e.pending))
+	}
+	if err := e.Submit(ctx, f); err != nil {
 		return FrameInfo{}, err
+	}
+	return e.Receive(ctx)
+}
+
+// InFlight returns how many frames are in flight, and how many may be: Submit of one more is an error.
+func (e *Encoder) InFlight() (now, most int) { return len(e.pending), e.inFlight }
+
+// Submit begins to encode the next frame, whose picture is copied.
+func (e *Encoder) Submit(ctx context.Context, f *yuv.Frame) error {
+	if err := e.ready(f); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(e.pending) == e.inFlight {
+		return fmt.Errorf("codec: %d frames are in flight already", e.inFlight)
+	}
+	if err := e.submit(f); err != nil {
+		return e.fail(fmt.Errorf("codec: frame %d: %w", e.number(), err))
+	}
+	return nil
+}
+
+// number of the next frame that Submit gets.
+func (e *Encoder) number() int64 { return e.out.count + int64(len(e.pending)) }
+
+func (e *Encoder) submit(f *yuv.Frame) error {
+	if err := e.coder.Load(&f.Planes); err != nil {
+		return err
+	}
+	cut := false
+	if e.planner.mayCut() {
+		var err error
+		if cut, err = e.coder.Cut(); err != nil {
+			return err
+		}
+	}
+	p := e.planner.next(cut)
+	if err := e.coder.Submit(&inference.Frame{Graph: p.typ.String(), QP: p.qp, Threshold: e.threshold}); err != nil {
+		return err
+	}
+	e.pending = append(e.pending, submitted{p, f.PTS, f.Duration})
+	return nil
+}
+
+// Receive waits for the oldest frame in flight and adds it to the stream.
+func (e *Encoder) Receive(ctx context.Context) (FrameInfo, error) {
+	switch {
+	case e.failed != nil:
+		return FrameInfo{}, e.failed
+	case len(e.pending) == 0:
+		return FrameInfo{}, errors.New("codec: no frame is in flight")
 	}
 	if err := ctx.Err(); err != nil {
 		return FrameInfo{}, err
 	}
-	if len(e.announced) == 0 {
-		if err := e.Ahead(f); err != nil {
-			return FrameInfo{}, err
-		}
+	return e.receive()
+}
+
+func (e *Encoder) receive() (FrameInfo, error) {
+	c, err := e.coder.Receive()
+	if err != nil {
+		return FrameInfo{}, e.fail(fmt.Errorf("codec: frame %d: %w", e.out.count, err))
 	}
-	next := e.announced[0]
-	if next.pts != f.PTS {
-		return FrameInfo{}, fmt.Errorf("codec: frame %d has time %d, announced was %d", e.out.count, f.PTS, next.pts)
-	}
-	next.wait()
-	e.announced = e.announced[1:]
-	info, err := e.encodeFrame(next.prepared, f.PTS)
+	f := e.pending[0]
+	e.pending = e.pending[:copy(e.pending, e.pending[1:])]
+	info, err := e.record(f, c)
 	if err != nil {
 		return FrameInfo{}, e.fail(err)
 	}
@@ -163,74 +202,51 @@ func (e *Encoder) ready(f *yuv.Frame) error {
 	case e.closed:
 		return errors.New("codec: the encoder is closed")
 	case f.W != e.header.W || f.H != e.header.H:
-		return fmt.Errorf("codec: frame %d is %dx%d, the stream %dx%d", e.out.count, f.W, f.H, e.header.W, e.header.H)
+		return fmt.Errorf("codec: frame %d is %dx%d, the stream %dx%d", e.number(), f.W, f.H, e.header.W, e.header.H)
 	}
 	return nil
 }
 
-// encodeFrame is the encoder from the padded, searched picture to the record in the stream.
-func (e *Encoder) encodeFrame(p prepared, pts int64) (FrameInfo, error) {
-	frame := inference.Frame{Graph: p.typ.String(), QP: p.qp, Threshold: e.threshold, Vectors: p.vectors}
-	sections, err := e.session.Encode(&frame, p.source)
-	if err != nil {
-		return FrameInfo{}, fmt.Errorf("codec: frame %d: %w", e.out.count, err)
+// record adds a coded frame to the stream.
+func (e *Encoder) record(f submitted, c *inference.Coded) (FrameInfo, error) {
+	if f.typ == Intra {
+		e.out.startGOP(gopHeader{frame: e.out.count, pts: f.pts, qpI: f.qp, qpP: e.o.QPP, threshold: e.threshold})
 	}
-	picture := crop(e.session.Picture(), e.header.W, e.header.H)
-	hash := PictureHash(picture)
-
-	symbols := entropy.Payload{
-		Vectors: p.vectors, VectorsBefore: p.before, HB: p.source.H / 16, WB: p.source.W / 16,
-		Levels: levels(sections), Threshold: e.threshold, Tail: uint16(hash),
-	}
-	lanes := e.tables.Lanes(&symbols)
-	if e.payload, err = e.coder.Append(e.payload[:0], &symbols, lanes); err != nil {
-		return FrameInfo{}, fmt.Errorf("codec: frame %d: %w", e.out.count, err)
-	}
-	if p.typ == Intra {
-		e.out.startGOP(gopHeader{frame: e.out.count, pts: pts, qpI: p.qp, qpP: e.o.QPP, threshold: e.threshold})
-	}
-	r := record{typ: p.typ, qp: p.qp, threshold: e.threshold, lanes: lanes, pts: pts, payload: e.payload}
+	r := record{typ: f.typ, qp: f.qp, threshold: e.threshold, lanes: c.Lanes, pts: f.pts, payload: c.Payload}
 	info := FrameInfo{
-		Number: e.out.count, K: p.k, Type: p.typ, QP: p.qp, Threshold: e.threshold, Lanes: lanes, PTS: pts,
-		Offset: -1, PayloadBytes: len(e.payload), Hash: hash, Whole: true, Decoded: picture,
+		Number: e.out.count, K: f.k, Type: f.typ, QP: f.qp, Threshold: e.threshold, Lanes: c.Lanes, PTS: f.pts,
+		Offset: -1, PayloadBytes: len(c.Payload), Hash: c.Hash, Whole: true, Decoded: c.Picture,
 	}
-	info.Bytes, err = e.out.add(r, hash)
-	e.payloadBytes += int64(len(e.payload))
-	e.log.Debug("frame", "frame", info.Number, "type", p.typ.String(), "qp", p.qp, "bytes", info.Bytes, "lanes", lanes)
+	var err error
+	info.Bytes, err = e.out.add(r, c.Hash)
+	e.payloadBytes += int64(len(c.Payload))
+	e.log.Debug("frame", "frame", info.Number, "type", f.typ.String(), "qp", f.qp, "bytes", info.Bytes, "lanes", c.Lanes)
 	return info, err
 }
 
-// levels groups an encoder's sections as the decoder will be asked for them.
-func levels(sections []inference.Section) [][]entropy.Section {
-	var all [][]entropy.Section
-	for i := range sections {
-		s := &sections[i]
-		if s.Level == len(all) {
-			all = append(all, nil)
-		}
-		all[s.Level] = append(all[s.Level], entropy.Section{Symbols: s.Symbols, Tables: s.Tables, Skip: s.Skip})
-	}
-	return all
-}
-
 // timed keeps account of when the video begins and ends.
-func (e *Encoder) timed(f *yuv.Frame) {
-	lasts := f.Duration
+func (e *Encoder) timed(f submitted) {
+	lasts := f.duration
 	if lasts <= 0 {
 		lasts = nominalDuration(&e.header.Format)
 	}
 	if e.out.count == 1 {
-		e.first, e.end = f.PTS, f.PTS
+		e.first, e.end = f.pts, f.pts
 	} else if lasts <= 0 {
-		lasts = e.out.implied.clock.next() - f.PTS
+		lasts = e.out.implied.clock.next() - f.pts
 	}
-	e.end = max(e.end, f.PTS+min(max(lasts, 1), maxPTS))
+	e.end = max(e.end, f.pts+min(max(lasts, 1), maxPTS))
 }
 
-// Close writes what is left and the footer. The writer stays open.
+// Close writes the frames in flight, what else is left, and the footer. The writer stays open.
 func (e *Encoder) Close() (Summary, error) {
 	if e.closed {
 		return Summary{}, e.failed
+	}
+	for len(e.pending) > 0 {
+		if _, err := e.receive(); err != nil {
+			break // fail keeps it
+		}
 	}
 	duration := min(e.end-e.first, 2*maxPTS)
 	err := e.fail(e.out.finish(duration))
@@ -244,9 +260,6 @@ func (e *Encoder) Close() (Summary, error) {
 func (e *Encoder) Abort() {
 	if !e.closed {
 		e.closed = true
-		for _, a := range e.announced {
-			a.wait()
-		}
-		e.session.Close()
+		e.coder.Close()
 	}
 }

@@ -41,10 +41,15 @@ func (d *Decoder) SeekTo(pts int64) (err error) {
 	if _, err := s.Seek(d.base+g.Offset, io.SeekStart); err != nil {
 		return fmt.Errorf("codec: seeking: %w", err)
 	}
+	if err := d.forget(); err != nil {
+		return err
+	}
+	d.ended = false
 	h := d.parser.header
 	d.parser = &parser{
 		w: &window{r: s, offset: g.Offset}, header: h, metadata: d.preamble, metaSize: 0, implied: newImplied(&h), frames: g.Frame,
 	}
+	d.parser.w.keep(g.Offset)
 	return nil
 }
 

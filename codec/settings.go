@@ -23,6 +23,10 @@ type EncoderOptions struct {
 	Reach         int  // of motion vectors, in luma samples: 1..511
 	LowDelay      bool // each frame leaves at once, in a chunk of its own
 
+	// None of these shows in the stream.
+	InFlight   int  // frames submitted and not received, 1..16; 0 what keeps the backend busy
+	NoPictures bool // FrameInfo.Decoded stays nil, which spares a device's copying it
+
 	// Extra is what else of the caller's choices decides the stream (scaling, frames left out …), as text; it becomes
 	// part of Settings.
 	Extra string

@@ -12,6 +12,8 @@ type window struct {
 	r      io.Reader
 	buf    []byte // buf[start:] has been read and not discarded
 	start  int
+	kept   int   // buf[kept:start] has been discarded, but rewind may come back to it
+	hold   bool  // discard leaves kept where it is
 	offset int64 // of buf[start] in the stream
 	err    error // from r, once its bytes are used up
 }
@@ -22,9 +24,10 @@ const windowStep = 64 << 10
 // the next call of peek.
 func (w *window) peek(n int) ([]byte, error) {
 	for idle := 0; len(w.buf)-w.start < n && w.err == nil; {
-		if w.start > 0 && len(w.buf) == cap(w.buf) {
-			w.buf = w.buf[:copy(w.buf, w.buf[w.start:])]
-			w.start = 0
+		if w.kept > 0 && len(w.buf) == cap(w.buf) {
+			w.buf = w.buf[:copy(w.buf, w.buf[w.kept:])]
+			w.start -= w.kept
+			w.kept = 0
 		}
 		if len(w.buf) == cap(w.buf) {
 			b := make([]byte, len(w.buf), max(2*cap(w.buf), windowStep))
@@ -53,6 +56,21 @@ func (w *window) buffered() int { return len(w.buf) - w.start }
 func (w *window) discard(n int) {
 	w.start += n
 	w.offset += int64(n)
+	if !w.hold {
+		w.kept = w.start
+	}
+}
+
+// keep has what is discarded from offset on stay in memory for rewind; what stands before it goes.
+func (w *window) keep(offset int64) {
+	w.kept = w.start - int(w.offset-offset)
+	w.hold = true
+}
+
+// rewind goes back to an offset that is kept.
+func (w *window) rewind(offset int64) {
+	w.start -= int(w.offset - offset)
+	w.offset = offset
 }
 
 // end is the offset just behind the bytes in memory.

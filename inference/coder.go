@@ -25,6 +25,19 @@ type CodingOptions struct {
 	Threads  int  // of what the host computes; below 1 as many as the machine has
 }
 
+// Padded is the size that graphs work at.
+func (o *CodingOptions) Padded() Size { return Size{(o.W + 63) &^ 63, (o.H + 63) &^ 63} }
+
+// HasVectors tells whether the frames of a graph carry motion vectors.
+func (g *Graph) HasVectors() bool {
+	for i := range g.Nodes {
+		if g.Nodes[i].Op == "vectors" {
+			return true
+		}
+	}
+	return false
+}
+
 // A FrameEncoder codes the frames of one video in order. Each picture is loaded, then submitted, then received; at most
 // InFlight are loaded and not received. It is not safe for concurrent use. After a failure it only closes.
 type FrameEncoder interface {
@@ -59,8 +72,8 @@ type FrameDecoder interface {
 	// payload; what is wrong with a payload shows in Receive.
 	Submit(f *CodedFrame) error
 	// Receive waits for the oldest frame submitted and not received. What it returns is valid until the next Receive
-	// or Reset. A *PayloadError is about that frame alone; the frames behind it are then undefined up to Reset. After any other error the
-	// decoder only closes.
+	// or Reset. A *PayloadError leaves the frames behind it undefined until Reset; after any other error the decoder
+	// only closes.
 	Receive() (*Decoded, error)
 	// Reset forgets the frames in flight and the state: the next frame must need no other.
 	Reset() error

@@ -14,6 +14,7 @@ import (
 
 	"github.com/nvcodec/nvcodec/batch"
 	"github.com/nvcodec/nvcodec/codec"
+	"github.com/nvcodec/nvcodec/inference/backends"
 	"github.com/nvcodec/nvcodec/internal/atomicfile"
 	"github.com/nvcodec/nvcodec/metrics"
 	"github.com/nvcodec/nvcodec/pipeio"
@@ -49,7 +50,7 @@ type encodeResult struct {
 	PSNR     metrics.Planes `json:"psnr"`
 	FPS      float64        `json:"fps"`
 	Model    string         `json:"model"`
-	Kernels  string         `json:"kernels"`
+	placing
 	Notes    []string       `json:"notes"`
 	Duration float64        `json:"wall_seconds"`
 }
@@ -84,10 +85,10 @@ the same settings, is skipped; any other needs --overwrite.`,
 	f.IntVar(&o.reach, "search-reach", d.Reach, "reach of the motion search in luma samples")
 	f.BoolVar(&o.noSceneCut, "no-scene-cut", false, "do not start a GOP where the scene changes")
 	f.BoolVar(&o.lowDelay, "low-delay", false, "write every frame at once, in a chunk of its own")
-	f.IntVar(&o.workers, "workers", 1, "files of a folder coded at once; they share --threads")
+	f.IntVar(&o.workers, "workers", 0, "files of a folder coded at once, in turn on the devices; they share --threads (0: one for each device)")
 	f.BoolVar(&o.overwrite, "overwrite", false, "replace outputs that are there already")
 	o.input.flags(cmd)
-	o.machine.flags(cmd)
+	o.machine.deviceFlags(cmd)
 	return cmd
 }
 
@@ -109,7 +110,7 @@ func (o *encodeOptions) coding() (codec.EncoderOptions, error) {
 	}{
 		{"qp", o.qp, 0, 63}, {"qp-i", c.QPI, 0, 63}, {"qp-p", c.QPP, 0, 63},
 		{"intra-period", o.intraPeriod, 1, 1 << 20}, {"reset-interval", o.reset, 0, 1 << 20},
-		{"skip-threshold", o.threshold, -1, 64}, {"search-reach", o.reach, 1, 508}, {"workers", o.workers, 1, 1024},
+		{"skip-threshold", o.threshold, -1, 64}, {"search-reach", o.reach, 1, 508}, {"workers", o.workers, 0, 1024},
 	} {
 		if r.v < r.lo || r.v > r.hi {
 			return c, usagef("--%s %d: want %d..%d", r.flag, r.v, r.lo, r.hi)
@@ -120,8 +121,7 @@ func (o *encodeOptions) coding() (codec.EncoderOptions, error) {
 		return c, err
 	}
 	c.Model = m
-	c.Backend, err = o.backend()
-	return c, err
+	return c, nil
 }
 
 func runEncode(ctx context.Context, e *env, o *encodeOptions, in, out string) error {
@@ -132,6 +132,11 @@ func runEncode(ctx context.Context, e *env, o *encodeOptions, in, out string) er
 	if err != nil {
 		return err
 	}
+	closeAll, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer closeAll()
 	if in == "-" || out == "-" {
 		if info, err := os.Stat(in); err == nil && info.IsDir() {
 			return usagef("a folder cannot be written to standard output")
@@ -143,10 +148,11 @@ func runEncode(ctx context.Context, e *env, o *encodeOptions, in, out string) er
 	if err != nil {
 		return err
 	}
-	return runJobs(ctx, e, plan, o.workers, o.threads, func(ctx context.Context, j batch.Job, threads int) error {
+	workers := o.machine.workers(o.workers)
+	return runJobs(ctx, e, plan, workers, o.threads, func(ctx context.Context, j batch.Job, threads int) error {
 		c := c
 		c.Threads = threads
-		return encodeFile(ctx, e, o, c, j.In, j.Out, !plan.Folder || o.workers == 1)
+		return encodeFile(ctx, e, o, c, j.In, j.Out, !plan.Folder || workers == 1)
 	})
 }
 
@@ -166,6 +172,13 @@ func encodeFile(ctx context.Context, e *env, o *encodeOptions, c codec.EncoderOp
 	known := src.Conversions()
 	src = pipeio.Prefetch(src, 3)
 	defer src.Close()
+	f := src.Format()
+	place, err := o.place(ctx, e, &backends.Job{Name: in, Model: c.Model, W: f.W, H: f.H, Encode: true})
+	if err != nil {
+		return err
+	}
+	defer place.Release()
+	c.Backend = place.Backend
 
 	var w io.Writer = e.stdout
 	if out != "-" {
@@ -191,7 +204,7 @@ func encodeFile(ctx context.Context, e *env, o *encodeOptions, c codec.EncoderOp
 	if err != nil {
 		return err
 	}
-	res.Input, res.Output = in, out
+	res.Input, res.Output, res.placing = in, out, placed(place)
 	return e.printEncoded(res, out == "-")
 }
 
@@ -207,7 +220,7 @@ func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, k
 		return nil, named(err)
 	}
 	defer enc.Abort()
-	res := &encodeResult{Width: f.W, Height: f.H, Model: c.Model.Name, Kernels: c.Backend.Kernels(), Notes: []string{}}
+	res := &encodeResult{Width: f.W, Height: f.H, Model: c.Model.Name, Notes: []string{}}
 	tell := func(notes []pipeio.Note) error {
 		for _, n := range notes[len(res.Notes):] {
 			e.note("%s: %s", name, n.Text)
@@ -223,42 +236,48 @@ func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, k
 	}
 	span := newClock(f)
 	var psnr metrics.Mean
-	in := &lookahead{src: src, limit: limit}
-	frame, err := in.next(ctx)
-	for err == nil && frame != nil {
-		var next *yuv.Frame
-		if !c.LowDelay { // the next frame's motion search runs while the network works on this one
-			if next, err = in.next(ctx); err != nil {
-				return nil, err
-			}
-			for _, f := range [2]*yuv.Frame{frame, next} {
-				if f != nil && (f == next || res.Frames == 0) {
-					if err := enc.Ahead(f); err != nil {
-						return nil, named(err)
-					}
-				}
-			}
+	_, most := enc.InFlight()
+	if c.LowDelay {
+		most = 1
+	}
+	in := &lookahead{src: src, limit: limit, bufs: make([]yuv.Frame, most)}
+	receive := func(frame *yuv.Frame) error {
+		info, err := enc.Receive(ctx)
+		if err != nil {
+			return named(err)
 		}
-		info, werr := enc.Write(ctx, frame)
-		if werr != nil {
-			return nil, named(werr)
-		}
-		p, werr := metrics.Compare(&frame.Planes, info.Decoded)
-		if werr != nil {
-			return nil, named(werr)
+		p, err := metrics.Compare(&frame.Planes, info.Decoded)
+		if err != nil {
+			return named(err)
 		}
 		psnr.Add(p)
 		span.add(frame.PTS, frame.Duration)
 		res.Frames++
 		res.Payload += int64(info.PayloadBytes)
 		bar.add(fmt.Sprintf("%.0f kbit/s %.2f dB", span.kbps(res.Payload), psnr.Value().Y))
-		if c.LowDelay {
-			next, err = in.next(ctx)
-		}
-		frame = next
+		return nil
 	}
-	if err != nil {
-		return nil, err
+	for {
+		frame, err := in.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if frame == nil {
+			break
+		}
+		if err := enc.Submit(ctx, frame); err != nil {
+			return nil, named(err)
+		}
+		if now, _ := enc.InFlight(); now == most {
+			if err := receive(in.before(most - 1)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for now, _ := enc.InFlight(); now > 0; now-- {
+		if err := receive(in.before(now - 1)); err != nil {
+			return nil, err
+		}
 	}
 	if res.Frames == 0 {
 		return nil, named(errors.New("no frames to encode"))
@@ -277,12 +296,17 @@ func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, k
 	return res, nil
 }
 
-// lookahead reads frames into two buffers in turn: a frame stays valid while the one after it is read.
+// lookahead reads frames into its buffers in turn: a frame stays valid while those in flight behind it are read.
 type lookahead struct {
 	src   pipeio.Source
 	limit int64 // frames to read; 0 all
 	count int64
-	bufs  [2]yuv.Frame
+	bufs  []yuv.Frame
+}
+
+// before returns the frame that was read n frames before the latest.
+func (l *lookahead) before(n int) *yuv.Frame {
+	return &l.bufs[(l.count-1-int64(n))%int64(len(l.bufs))]
 }
 
 // next returns nil after the last frame.
@@ -297,7 +321,7 @@ func (l *lookahead) next(ctx context.Context) (*yuv.Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &l.bufs[l.count%2]
+	b := &l.bufs[l.count%int64(len(l.bufs))]
 	l.count++
 	if b.W != f.W || b.H != f.H {
 		b.Planes = *yuv.New(f.W, f.H)
