@@ -1,0 +1,66 @@
+"""Held-out clips, coded every minute of a run by the averaged weights: BD-rate against the weights that the run began with.
+
+The vectors are the search's alone and their bits are not counted, since they are the same for all weights: real figures come from
+evaluate.py, and from the integer codec. All clips have one size, a multiple of 64."""
+import glob
+import os
+
+import numpy as np
+import torch
+
+import motion
+from compare import bd_rate
+from data import load
+from model import SHIFT, compensate, motion_lambda, pack, to_planes, unpack
+
+QPS = (0, 21, 42, 63)
+
+
+class Judge:
+    def __init__(self, folder, frames, dev):
+        clips = [load(p) for p in sorted(glob.glob(os.path.join(folder, "*.mp4")))]
+        n = min(frames, *(len(y) for y, _ in clips))
+        y = torch.stack([y[:n] for y, _ in clips], 1).to(dev).float()  # [n,S,H,W]
+        u = torch.stack([u[:n] for _, u in clips], 1).to(dev).permute(0, 1, 3, 4, 2).float()
+        k = len(QPS)
+        self.luma, self.n, self.clips = y.repeat(1, k, 1, 1), n, len(clips)
+        self.y, self.u = (self.luma[..., None] / 255 - 0.5), (u.repeat(1, k, 1, 1, 1) / 255 - 0.5)
+        self.qp = torch.tensor(QPS, device=dev).float().repeat_interleave(self.clips)
+        with torch.no_grad():
+            self.vectors = [motion.search(self.luma[t], self.luma[t - 1], motion_lambda(self._qp(t))[:, None, None], coarse=8) for t in range(1, n)]
+        self.first = None
+
+    def _qp(self, t):
+        return self.qp if t == 0 else torch.clamp(self.qp - SHIFT[(t - 1) % 8], 0, 63)
+
+    def _code(self, both):
+        """-> bits a sample, PSNR-Y [n, QPs x clips]"""
+        bits, psnr = [], []
+        for t in range(self.n):
+            src, at = pack(self.y[t], self.u[t][..., :1].contiguous(), self.u[t][..., 1:].contiguous()), (self._qp(t) - 31.5) / 31.5
+            if t == 0:
+                x, b = both["i"](src, at)
+            else:
+                v = self.vectors[t - 1]
+                pred = compensate(to_planes(x), v)
+                mem = both["p"].start(pred) if t == 1 else both["p"].step(mem, feat, pred, v)
+                x, feat, b = both["p"](src, pred, mem, at)
+            out = torch.clamp(torch.floor((unpack(x)[0][..., 0] + 0.5) * 255 + 0.5), 0, 255)
+            bits.append(b / out[0].numel())
+            psnr.append(10 * torch.log10(65025 / ((out - self.luma[t]) ** 2).mean((1, 2)).clamp_min(1e-3)))
+        return torch.stack(bits).double().cpu().numpy(), torch.stack(psnr).double().cpu().numpy()
+
+    @torch.no_grad()
+    def __call__(self, both):
+        """-> one line"""
+        both.eval()
+        bits, psnr = self._code(both)
+        both.train()
+        third = self.n // 3
+        sag = (psnr[-third:].mean(0) - psnr[third:2 * third].mean(0)).reshape(len(QPS), -1).mean(1)
+        b, p = [x.mean(0).reshape(len(QPS), -1) for x in (bits, psnr)]
+        points = [[dict(bpp=b[q, c], psnr=p[q, c]) for q in range(len(QPS))] for c in range(self.clips)]
+        self.first = self.first or points
+        bd = [bd_rate(old, new) for old, new in zip(self.first, points)]
+        return (f"BD-rate {np.nanmean(bd):+.2f} % ({' '.join(f'{x:+.1f}' for x in bd)}) bits {' '.join(f'{x:.4f}' for x in b.mean(1))} "
+                f"PSNR {' '.join(f'{x:.2f}' for x in p.mean(1))} late - early {' '.join(f'{x:+.2f}' for x in sag)} intra {psnr[0].reshape(len(QPS), -1).mean(1).round(2)}")
