@@ -68,6 +68,7 @@ extern "C" void nvcodec_emu_barrier(void) {
 
 struct Warp {
   int arrived, generation, kind;
+  uint32_t word[32], given[32];
   int32_t c[32][4];
   uint32_t a[32][4], b[32][2];
 };
@@ -137,6 +138,26 @@ static void product(int32_t *c, int nc, const uint32_t *a, int na, const uint32_
 
 extern "C" void nvcodec_emu_mma8816(int32_t *c, uint32_t a, uint32_t b, int is_signed) { product(c, 2, &a, 1, &b, 1, is_signed); }
 extern "C" void nvcodec_emu_mma16832(int32_t *c, const uint32_t *a, const uint32_t *b, int is_signed) { product(c, 4, a, 4, b, 2, is_signed); }
+
+enum { Shuffle = 100 }; // a kind that no product has
+
+// Every lane hands in a word and gets that of the lane it names when the last one of its warp has come.
+extern "C" uint32_t nvcodec_emu_shuffle(uint32_t word, int from) {
+  int lane = nvcodec_emu_thread % 32;
+  Warp &w = warps[nvcodec_emu_thread / 32];
+  if (w.arrived == 0) w.kind = Shuffle;
+  if (w.kind != Shuffle) abort();
+  w.word[lane] = word;
+  int mine = w.generation;
+  if (++w.arrived == 32) {
+    memcpy(w.given, w.word, sizeof w.given); // the first to go on may hand in its next word before the last has read
+    w.arrived = 0;
+    w.generation++;
+  } else {
+    while (w.generation == mine) wait();
+  }
+  return w.given[from & 31];
+}
 
 static bool fiberBlock(int threads, bool backwards) {
   if (!stacks) {
