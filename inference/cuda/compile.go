@@ -45,7 +45,7 @@ func (s *session) compile(v *value, parity int) []call {
 		return []call{callLinActSum4(at(v), at(lin.in[0]), s.weights.pointer(key.w), s.weights.pointer(key.bias), s.weights.pointer(key.mul),
 			positions, lin.in[0].node.C, n.C, lin.node.Ints["shift"], n.F, s.m.processors())}
 	case "dwact":
-		return []call{callDWAct(at(v), at(v.in[0]), tensor("w"), tensor("bias"), tensor("mul"), v.h, v.w, n.C, v.in[0].node.F, n.Ints["shift"])}
+		return []call{callDWAct(at(v), at(v.in[0]), tensor("w"), tensor("bias"), tensor("mul"), v.h, v.w, n.C, v.in[0].node.F, n.Ints["shift"], s.m.processors())}
 	case "scale":
 		return []call{callScale(at(v), at(v.in[0]), tensor("table"), s.frameParameters(), positions, n.C, n.Ints["shift"])}
 	case "requant":

@@ -400,13 +400,13 @@ func TestDWAct(t *testing.T) {
 				d.Bias = append(d.Bias, bound(random32(r), sum))
 				d.Mul = append(d.Mul, randomMul(r, top))
 			}
-			h, w := 1+r.IntN(12), 1+r.IntN(12)
+			h, w := 1+r.IntN(20), 1+r.IntN(40)
 			src, want := fill16(r, h*w*d.C), make([]int16, h*w*d.C)
 			kernel.Generic().DWAct(d)(want, src, h, w, 0, h)
 			g := &rig{t: t, m: m}
 			s, weights, bias, mul := upload(g, src), upload(g, d.W), upload(g, d.Bias), upload(g, d.Mul)
 			run(g, fmt.Sprintf("seed=%d %dx%d C=%d F=%d", seed, w, h, d.C, d.F), want, nil, func(dst pointer) call {
-				return callDWAct(dst, s, weights, bias, mul, h, w, d.C, int(d.F), int(d.Shift))
+				return callDWAct(dst, s, weights, bias, mul, h, w, d.C, int(d.F), int(d.Shift), []int{0, 1 << 20}[seed%2])
 			})
 			g.free()
 		}
@@ -433,7 +433,7 @@ func TestAct(t *testing.T) {
 			one := []int32{1, 1, 1, 1, 1, 1, 1, 1}
 			s, weights, bias, mul := upload(g, all), upload(g, w), upload(g, make([]int32, 8)), upload(g, one)
 			run(g, fmt.Sprintf("F=%d", f), want, nil, func(dst pointer) call {
-				return callDWAct(dst, s, weights, bias, mul, 1, len(all)/8, 8, f, 0)
+				return callDWAct(dst, s, weights, bias, mul, 1, len(all)/8, 8, f, 0, 1)
 			})
 			g.free()
 		}
@@ -532,7 +532,7 @@ func TestPictures(t *testing.T) {
 	eachMachine(t, func(t *testing.T, m *bench) {
 		for seed := range cases(m, 25, 300) {
 			r := rand.New(rand.NewPCG(seed, 7))
-			h, w := 16*(1+r.IntN(4)), 16*(1+r.IntN(4))
+			h, w := 16*(1+r.IntN(4)), 16*(1+r.IntN(9))
 			size := inference.Size{W: w, H: h}
 			rails := r.IntN(2) == 0
 			picture := func() []byte {

@@ -78,10 +78,17 @@ func callLin16(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, sh
 	return call{kernel: "lin16", grid: blocks(n * int64(out)), args: arg(dst, src, res, w, bias, mul, n, in, out, shift)}
 }
 
-func callDWAct(dst, src pointer, w, bias, mul pointer, h, width, c, f, shift int) call {
-	name, v := runs("dwact", c)
-	const stripRows = 4 // rows that a thread computes
-	return call{kernel: name, grid: blocks(int64((h+stripRows-1)/stripRows) * int64(width) * int64(c) / v), args: arg(dst, src, w, bias, mul, h, width, c, f, shift)}
+// callDWAct computes tiles of 8 rows and 32 channels, of 16 columns or, so that every multiprocessor has some, of 8.
+func callDWAct(dst, src pointer, w, bias, mul pointer, h, width, c, f, shift, processors int) call {
+	args := arg(dst, src, w, bias, mul, h, width, c, f, shift)
+	if c%8 != 0 {
+		return call{kernel: "dwact_1", grid: blocks(int64(h) * int64(width) * int64(c)), args: args}
+	}
+	tiles := func(columns int) int { return (h + 7) / 8 * ((width + columns - 1) / columns) * ((c + 31) / 32) }
+	if n := tiles(16); n >= 3*processors {
+		return call{kernel: "dwact_large", grid: n, args: args}
+	}
+	return call{kernel: "dwact_small", grid: tiles(8), args: args}
 }
 
 func callActSum4(dst, src pointer, n int64, c, f int) call {
@@ -129,8 +136,9 @@ func callMove(dst, src, vectors pointer, h, w, c int) call {
 	return call{kernel: name, grid: blocks(int64(h) * int64(w) * int64(c) / v), args: arg(dst, src, vectors, h, w, c)}
 }
 
+// callCompensate has a thread for 4x4 samples.
 func callCompensate(dst, ref, vectors pointer, w, h int) call {
-	return call{kernel: "compensate", grid: blocks(int64(w) * int64(h) * 3 / 2), args: arg(dst, ref, vectors, w, h)}
+	return call{kernel: "compensate", grid: blocks(int64(w) * int64(h) * 3 / 32), args: arg(dst, ref, vectors, w, h)}
 }
 
 func callPack(dst, picture, table pointer, w, h int) call {

@@ -1,58 +1,7 @@
-// Depthwise convolution and the operators that work value by value. Each exists for runs of 8 channels and, for other
-// channel counts, for single ones.
+// Operators that work value by value or move values. Each exists for runs of 8 channels and, for other channel counts,
+// for single ones.
 #pragma once
 #include "device.cuh"
-
-// stripRows is how many rows of one column a thread of dwact computes, so that it activates an input for three outputs
-// at once.
-enum { stripRows = 4 };
-
-// weight is number i of V signed bytes that a thread holds in words.
-template <int V>
-DEVICE i32 weight(const u32x2 &b, int i) {
-  return (i32)(i8)(b[i / 4] >> (i % 4 * 8));
-}
-
-// dwact is the 3x3 depthwise correlation of act(x) with zero padding; weights [9][c].
-template <int V>
-DEVICE void dwactRun(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i32 h, i32 w, i32 c, i32 f, i32 shift) {
-  u32 runs = c / V, at = unit();
-  if (at >= (u32)((h + stripRows - 1) / stripRows) * w * runs) return;
-  i32 ch = at % runs * V, strip = at / runs, y0 = strip / w * stripRows, x = strip % w;
-  u32x2 k[9];
-  UNROLL for (int t = 0; t < 9; t++) {
-    const i8 *p = weights + t * c + ch;
-    if (V == 8) {
-      k[t] = *(const u32x2 *)p;
-    } else {
-      k[t] = u32x2{(u32)(u8)*p, 0};
-    }
-  }
-  i32 acc[stripRows][V];
-  UNROLL for (int r = 0; r < stripRows; r++) {
-    UNROLL for (int i = 0; i < V; i++) acc[r][i] = bias[ch + i];
-  }
-  UNROLL for (int in = -1; in <= stripRows; in++) { // rows of the input, from the strip's first
-    if (y0 + in < 0 || y0 + in >= h) continue;
-    UNROLL for (int dx = -1; dx <= 1; dx++) {
-      if (x + dx < 0 || x + dx >= w) continue;
-      Run<V> v = load<V>(src + (i64)((y0 + in) * w + x + dx) * c + ch);
-      UNROLL for (int i = 0; i < V; i++) {
-        i32 a = act(v.x[i], f);
-        UNROLL for (int r = 0; r < stripRows; r++) {
-          if (r >= in - 1 && r <= in + 1) acc[r][i] += weight<V>(k[(in - r + 1) * 3 + dx + 1], i) * a;
-        }
-      }
-    }
-  }
-  UNROLL for (int r = 0; r < stripRows; r++) {
-    if (y0 + r < h) {
-      Run<V> out;
-      UNROLL for (int i = 0; i < V; i++) out.x[i] = sat16(rnd(wide(acc[r][i], mul[ch + i]), shift));
-      store<V>(dst + (i64)((y0 + r) * w + x) * c + ch, out);
-    }
-  }
-}
 
 // actsum4 is dst [n][c] = sat16(Σ_k act(src[p][k*c+j])), src [n][4c].
 template <int V>
@@ -146,8 +95,6 @@ DEVICE void moveRun(i16 *dst, const i16 *src, const i16 *vectors, i32 h, i32 w, 
   KERNEL void name##_8 parameters { name##Run<8> arguments; } \
   KERNEL void name##_1 parameters { name##Run<1> arguments; }
 
-RUNS(dwact, (i16 * dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i64 h, i64 w, i64 c, i64 f, i64 shift),
-     (dst, src, weights, bias, mul, (i32)h, (i32)w, (i32)c, (i32)f, (i32)shift))
 RUNS(actsum4, (i16 * dst, const i16 *src, i64 n, i64 c, i64 f), (dst, src, n, (i32)c, (i32)f))
 RUNS(scale, (i16 * dst, const i16 *src, const i32 *table, const i32 *frame, i64 n, i64 c, i64 shift), (dst, src, table, frame, n, (i32)c, (i32)shift))
 RUNS(requant, (i16 * dst, const i16 *src, i64 n, i64 shift), (dst, src, n, (i32)shift))
