@@ -31,11 +31,16 @@ const (
 //	vectors               → Field     the frame's motion vectors
 //	memory_in, feature_in → Feature   state kept by the frame before (C, F, Stride stated)
 //	compensate ref mv     → Picture   motion compensation
-//	pack pic              → Feature   C 96, stride 8; Tensors table (int16 [256])
+//	pack pic              → Feature   C 96, or 192 with chroma repeated; stride 8; Tensors table (int16 [256])
 //	move x mv             → Feature   moved by whole positions, (v+16)>>5
 //	lin x [res]           → Feature   Tensors w, bias, mul; Ints shift; res: residual
 //	dwact x               → Feature   Tensors w, bias, mul; Ints shift
 //	actsum4 x             → Feature   C a quarter of x's
+//	conv3 x               → Feature   3x3; Tensors w, bias, mul; Ints r (stride 1 or 2), shift
+//	dw x                  → Feature   dwact without the activation
+//	lookup x              → Feature   Tensors table (int16 [65536]), by x + 32768
+//	sum2 x                → Feature   C half of x's
+//	add a b               → Feature   sat16(a + b)
 //	scale x               → Feature   Tensors table (int32 [64][C]); Ints shift; row = the frame's QP
 //	requant x             → Feature   to this node's F
 //	clamp x               → Feature   Ints lo, hi (raw int16 values)
@@ -47,7 +52,7 @@ const (
 //	code_y y q mean idx   → Symbols   Ints step; C half of y's; Tensors rexp (int32 [3073]): see MODEL.md
 //	latent k mean [base]  → Feature   Ints step; sat16((k<<Fm)+mean) where the step codes, base or 0 elsewhere
 //	unstep yhat q         → Feature   Tensors exp (int32 [3073]): sat16(rnd(yhat*E[q], 16+Fm-Fo)), Fo this node's F
-//	picture head [pred]   → Picture   the decoded picture (C 96, F 13)
+//	picture head [pred]   → Picture   the decoded picture (C 96 or 192)
 //	memory_out x, feature_out x       state for the next frame
 //
 // Step s of code_y and latent covers, at position (row, col), the channels [0,C/2) when row+col+s is even and

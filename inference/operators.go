@@ -44,6 +44,11 @@ var operators = map[string]*operator{
 	"lin":         {in: []Kind{Feature}, more: 1, out: Feature, tensors: []string{"bias", "mul", "w"}, ints: []string{"shift"}, check: checkLin},
 	"dwact":       {in: []Kind{Feature}, out: Feature, tensors: []string{"bias", "mul", "w"}, ints: []string{"shift"}, check: checkDWAct},
 	"actsum4":     {in: []Kind{Feature}, out: Feature, check: checkActSum4},
+	"conv3":       {in: []Kind{Feature}, out: Feature, tensors: []string{"bias", "mul", "w"}, ints: []string{"r", "shift"}, check: checkConv3},
+	"dw":          {in: []Kind{Feature}, out: Feature, tensors: []string{"bias", "mul", "w"}, ints: []string{"shift"}, check: checkDW},
+	"lookup":      {in: []Kind{Feature}, out: Feature, tensors: []string{"table"}, check: checkLookup},
+	"sum2":        {in: []Kind{Feature}, out: Feature, check: checkSum2},
+	"add":         {in: []Kind{Feature, Feature}, out: Feature, check: checkAdd},
 	"scale":       {in: []Kind{Feature}, out: Feature, tensors: []string{"table"}, ints: []string{"shift"}, check: checkScale},
 	"requant":     {in: []Kind{Feature}, out: Feature, check: checkRequant},
 	"clamp":       {in: []Kind{Feature}, out: Feature, ints: []string{"hi", "lo"}, check: checkClamp},
@@ -114,7 +119,7 @@ func checkSame(_ *checker, n *Node, in []*Node) error {
 }
 
 func checkPack(c *checker, n *Node, _ []*Node) error {
-	if err := same("output", n, 96, n.F, 8); err != nil {
+	if err := same("output", n, packedChannels(n), n.F, 8); err != nil {
 		return err
 	}
 	_, err := c.tensor(n, "table", []string{"I16"}, 256)
@@ -312,7 +317,7 @@ func checkUnstep(c *checker, n *Node, in []*Node) error {
 
 func checkPicture(_ *checker, n *Node, in []*Node) error {
 	for _, x := range in {
-		if err := same("input "+x.Out, x, 96, in[0].F, 8); err != nil {
+		if err := same("input "+x.Out, x, packedChannels(in[0]), in[0].F, 8); err != nil {
 			return err
 		}
 	}

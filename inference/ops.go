@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"github.com/nvcodec/nvcodec/inference/kernel"
 	"github.com/nvcodec/nvcodec/yuv"
 )
 
@@ -33,6 +34,19 @@ func (s *session) compile(p *program, v *value) func(*tile) {
 		return s.pack(dst, s.picture(v.in[0]), tensor("table").I16)
 	case "picture":
 		return s.unpack(in, uint(v.in[0].node.F))
+	case "conv3":
+		apply := conv3(n, v.in[0].node.C, tensor).Apply
+		return func(t *tile) { apply(*dst.buf, *in[0].buf, v.in[0].h, v.in[0].w, t.lo, t.hi) }
+	case "dw":
+		apply := dw(n, tensor).Apply
+		return func(t *tile) { apply(*dst.buf, *in[0].buf, v.h, v.w, t.lo, t.hi) }
+	case "lookup":
+		table := tensor("table").I16
+		return func(t *tile) { kernel.Lookup(dst.of(t), in[0].of(t), table) }
+	case "sum2":
+		return func(t *tile) { kernel.Sum2(dst.of(t), in[0].of(t), n.C) }
+	case "add":
+		return func(t *tile) { kernel.Add(dst.of(t), in[0].of(t), in[1].of(t)) }
 	case "dwact":
 		apply := s.model.dwact(&s.set, n, v.in[0].node.F)
 		return func(t *tile) { apply(*dst.buf, *in[0].buf, v.h, v.w, t.lo, t.hi) }
@@ -232,6 +246,10 @@ func (s *session) compensate(dst *yuv.Planes, ref **yuv.Planes) func(*tile) {
 func (s *session) pack(dst operand, src **yuv.Planes, table []int16) func(*tile) {
 	return func(t *tile) {
 		p := *src
+		if dst.c == kernel.PackedFull {
+			kernel.PackFull(*dst.buf, p.Y, p.U, p.V, s.size.W, s.size.H, t.lo, t.hi, table)
+			return
+		}
 		s.set.Pack(*dst.buf, p.Y, p.U, p.V, s.size.W, s.size.H, t.lo, t.hi, table)
 	}
 }
@@ -243,6 +261,10 @@ func (s *session) unpack(in []operand, f uint) func(*tile) {
 			pred = *in[1].buf
 		}
 		p := s.next
+		if in[0].c == kernel.PackedFull {
+			kernel.UnpackFull(p.Y, p.U, p.V, *in[0].buf, pred, s.size.W, s.size.H, t.lo, t.hi, f)
+			return
+		}
 		s.set.Unpack(p.Y, p.U, p.V, *in[0].buf, pred, s.size.W, s.size.H, t.lo, t.hi, f)
 	}
 }

@@ -79,7 +79,7 @@ func accessOf(op string) access {
 		return given
 	case "move", "s2d", "d2s":
 		return gather
-	case "dwact", "pack", "compensate", "picture":
+	case "dwact", "dw", "conv3", "pack", "compensate", "picture":
 		return byRows
 	}
 	return pointwise

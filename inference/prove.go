@@ -64,7 +64,7 @@ func (m *Model) Prove() (*Proof, error) {
 	p := &Proof{Ranges: map[string]map[string]Range{}}
 	for _, name := range slices.Sorted(maps.Keys(m.Graphs)) {
 		g := m.Graphs[name]
-		pr := &prover{m: m, proof: p, graph: name, nodes: map[string]*Node{}, ranges: map[string][]Range{}}
+		pr := &prover{m: m, proof: p, graph: name, nodes: map[string]*Node{}, ranges: map[string][]Range{}, tables: map[string][][]Range{}}
 		p.Ranges[name] = map[string]Range{}
 		for i := range g.Nodes {
 			n := &g.Nodes[i]
@@ -88,7 +88,8 @@ type prover struct {
 	proof  *Proof
 	graph  string
 	nodes  map[string]*Node
-	ranges map[string][]Range // by channel
+	ranges map[string][]Range   // by channel
+	tables map[string][][]Range // of lookup, see spans
 }
 
 func joined(r []Range) Range {
@@ -117,6 +118,21 @@ func (p *prover) node(n *Node) ([]Range, error) {
 		return p.lin(n, in)
 	case "dwact":
 		return p.dwact(n, in)
+	case "conv3":
+		return p.conv3(n, in)
+	case "dw":
+		return p.depthwise(n, in)
+	case "lookup":
+		return p.lookup(n, in), nil
+	case "sum2":
+		return each(func(c int) Range {
+			return saturated(int64(in[c].Lo)+int64(in[n.C+c].Lo), int64(in[c].Hi)+int64(in[n.C+c].Hi))
+		}), nil
+	case "add":
+		b := p.ranges[n.In[1]]
+		return each(func(c int) Range {
+			return saturated(int64(in[c].Lo)+int64(b[c].Lo), int64(in[c].Hi)+int64(b[c].Hi))
+		}), nil
 	case "pack":
 		t := p.m.Tensors[n.Tensors["table"]].I16
 		all := Range{int32(slices.Min(t)), int32(slices.Max(t))}
@@ -186,25 +202,8 @@ func (p *prover) scale(n *Node, in []Range) []Range {
 func (p *prover) lin(n *Node, in []Range) ([]Range, error) {
 	w := p.m.Tensors[n.Tensors["w"]]
 	layer := newLayer(p, n, w.Type)
-	layer.in(in)
-	if w.Type == "I16" {
-		layer.proof.Limit = 1 << 62
-		if len(in) > 32768 {
-			return nil, fmt.Errorf("%d input channels with int16 weights, at most 32768", len(in))
-		}
-	}
-	for o := range n.C {
-		s := sum{}
-		for i, r := range in {
-			if w.Type == "I8" {
-				s.add(int64(w.I8[o*len(in)+i]), r)
-			} else {
-				s.add(int64(w.I16[o*len(in)+i]), r)
-			}
-		}
-		if err := layer.channel(o, s); err != nil {
-			return nil, err
-		}
+	if err := layer.products(w, in); err != nil {
+		return nil, err
 	}
 	if len(n.In) == 2 {
 		for c, r := range p.ranges[n.In[1]] {
@@ -216,18 +215,27 @@ func (p *prover) lin(n *Node, in []Range) ([]Range, error) {
 }
 
 func (p *prover) dwact(n *Node, in []Range) ([]Range, error) {
-	w := p.m.Tensors[n.Tensors["w"]]
-	layer := newLayer(p, n, w.Type)
 	f := uint(p.nodes[n.In[0]].F)
 	acts := make([]Range, len(in))
 	for c, r := range in {
-		acts[c] = r.act(f).join(Range{}) // zero padding
+		acts[c] = r.act(f)
 	}
-	layer.in(acts)
+	return p.depthwise(n, acts)
+}
+
+// depthwise proves a 3x3 depthwise layer over values of these ranges, and 0 outside.
+func (p *prover) depthwise(n *Node, in []Range) ([]Range, error) {
+	w := p.m.Tensors[n.Tensors["w"]]
+	layer := newLayer(p, n, w.Type)
+	padded := make([]Range, len(in))
+	for c, r := range in {
+		padded[c] = r.join(Range{})
+	}
+	layer.in(padded)
 	for c := range n.C {
 		s := sum{}
 		for t := range 9 {
-			s.add(int64(w.I8[t*n.C+c]), acts[c])
+			s.add(int64(w.I8[t*n.C+c]), padded[c])
 		}
 		if err := layer.channel(c, s); err != nil {
 			return nil, err
@@ -263,6 +271,31 @@ func newLayer(p *prover, n *Node, weights string) *layer {
 		shift: uint(n.Ints["shift"]),
 		out:   make([]Range, n.C),
 	}
+}
+
+// products proves every output channel of weights [out][len(in)] over inputs of these ranges.
+func (l *layer) products(w *Tensor, in []Range) error {
+	l.in(in)
+	if w.Type == "I16" {
+		l.proof.Limit = 1 << 62
+		if len(in) > 32768 {
+			return fmt.Errorf("%d products a sum with int16 weights, at most 32768", len(in))
+		}
+	}
+	for o := range l.out {
+		s := sum{}
+		for i, r := range in {
+			if w.Type == "I8" {
+				s.add(int64(w.I8[o*len(in)+i]), r)
+			} else {
+				s.add(int64(w.I16[o*len(in)+i]), r)
+			}
+		}
+		if err := l.channel(o, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *layer) in(r []Range) { l.proof.In = joined(r) }
