@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nvcodec/nvcodec/codec"
+	"github.com/nvcodec/nvcodec/inference/backends"
 	"github.com/nvcodec/nvcodec/metrics"
 	"github.com/nvcodec/nvcodec/pipeio"
 	"github.com/nvcodec/nvcodec/yuv"
@@ -58,14 +60,15 @@ func newCompare(e *env) *cobra.Command {
 	f.Int64Var(&o.at, "png-frame", 0, "the frame to draw, from 0")
 	f.BoolVar(&o.overwrite, "overwrite", false, "replace the PNG when it is there already")
 	o.input.flags(cmd)
-	o.machine.flags(cmd)
+	o.machine.deviceFlags(cmd)
 	return cmd
 }
 
 // streamSource lets a .nvc stream be read as any other video.
 type streamSource struct {
-	dec  *codec.Decoder
-	file io.Closer
+	dec   *codec.Decoder
+	file  io.Closer
+	place *backends.Placement
 }
 
 func (s *streamSource) Format() yuv.Format         { return s.dec.Header().Format }
@@ -75,7 +78,10 @@ func (s *streamSource) Next(ctx context.Context) (*yuv.Frame, error) {
 	f, _, err := s.dec.Next(ctx)
 	return f, err
 }
-func (s *streamSource) Close() error { return errors.Join(s.dec.Close(), s.file.Close()) }
+func (s *streamSource) Close() error {
+	defer s.place.Release()
+	return errors.Join(s.dec.Close(), s.file.Close())
+}
 
 // openAny opens a video or a stream, by its name.
 func (o *compareOptions) openAny(ctx context.Context, e *env, path string) (pipeio.Source, error) {
@@ -90,21 +96,30 @@ func (o *compareOptions) openAny(ctx context.Context, e *env, path string) (pipe
 	if err != nil {
 		return nil, err
 	}
-	dec, err := codec.NewDecoder(r, d)
+	in := bufio.NewReaderSize(r, 1<<16)
+	place, err := o.placeStream(ctx, e, path, in, &d)
 	if err != nil {
 		r.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &streamSource{dec, r}, nil
+	dec, err := codec.NewDecoder(in, d)
+	if err != nil {
+		place.Release()
+		r.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &streamSource{dec, r, place}, nil
 }
 
 func runCompare(ctx context.Context, e *env, o *compareOptions, source, test string) error {
 	if err := o.input.check(source, test); err != nil {
 		return err
 	}
-	if _, err := o.backend(); err != nil {
+	closeAll, err := o.open()
+	if err != nil {
 		return err
 	}
+	defer closeAll()
 	a, err := o.openAny(ctx, e, source)
 	if err != nil {
 		return err

@@ -101,7 +101,7 @@ func runConvert(ctx context.Context, e *env, o *convertOptions, in, out string) 
 			return usagef("--qps %d: want 0..63", q)
 		}
 	}
-	backend, err := o.backend()
+	backend, err := o.cpu()
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -48,8 +49,8 @@ type decodeResult struct {
 	FramesSHA256 string  `json:"frames_sha256"` // planes Y, U, V of every frame in order, rows without padding
 	FPS          float64 `json:"fps"`
 	Model        string  `json:"model"`
-	Kernels      string  `json:"kernels"`
-	Damage       string  `json:"damage,omitempty"`
+	placing
+	Damage string `json:"damage,omitempty"`
 }
 
 func newDecode(e *env) *cobra.Command {
@@ -75,10 +76,10 @@ output, unless --keep-damaged asks for the frames that could be decoded; the exi
 	f.StringVar(&o.encoder, "encoder", "", "FFmpeg encoder of .mp4, .mkv and .mov (default libx264; ffv1 is lossless)")
 	f.StringToStringVar(&o.options, "encoder-options", nil, "options of that encoder, e.g. crf=12,preset=fast")
 	f.StringVar(&o.format, "format", "", "extension of the outputs of a folder (default: the source's where it can be written, else "+defaultExtension()+")")
-	f.IntVar(&o.workers, "workers", 1, "files of a folder decoded at once; they share --threads")
+	f.IntVar(&o.workers, "workers", 0, "files of a folder decoded at once, in turn on the devices; they share --threads (0: one for each device)")
 	f.BoolVar(&o.overwrite, "overwrite", false, "replace outputs that are there already")
 	f.BoolVar(&o.keep, "keep-damaged", false, "keep what could be decoded of a damaged or cut stream")
-	o.machine.flags(cmd)
+	o.machine.deviceFlags(cmd)
 	return cmd
 }
 
@@ -117,8 +118,8 @@ func (o *decodeOptions) decodedName(name string) string {
 }
 
 func runDecode(ctx context.Context, e *env, o *decodeOptions, in, out string) error {
-	if o.frames < 0 || o.workers < 1 {
-		return usagef("--frames and --workers must not be negative or zero")
+	if o.frames < 0 || o.workers < 0 {
+		return usagef("--frames and --workers must not be negative")
 	}
 	if o.format != "" && !strings.HasPrefix(o.format, ".") {
 		o.format = "." + o.format
@@ -126,6 +127,11 @@ func runDecode(ctx context.Context, e *env, o *decodeOptions, in, out string) er
 	if o.format != "" && !slices.Contains(outputExtensions(), o.format) {
 		return usagef("--format %s: want one of %s", o.format, strings.Join(outputExtensions(), ", "))
 	}
+	closeAll, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer closeAll()
 	d, err := o.decoding(o.model)
 	if err != nil {
 		return err
@@ -140,7 +146,8 @@ func runDecode(ctx context.Context, e *env, o *decodeOptions, in, out string) er
 	if err != nil {
 		return err
 	}
-	return runJobs(ctx, e, plan, o.workers, o.threads, func(ctx context.Context, j batch.Job, threads int) error {
+	workers := o.machine.workers(o.workers)
+	return runJobs(ctx, e, plan, workers, o.threads, func(ctx context.Context, j batch.Job, threads int) error {
 		d := d
 		d.Threads = threads
 		if plan.Folder && !o.overwrite {
@@ -148,7 +155,7 @@ func runDecode(ctx context.Context, e *env, o *decodeOptions, in, out string) er
 				return batch.ErrSkipped
 			}
 		}
-		return decodeFile(ctx, e, o, d, j.In, j.Out, !plan.Folder || o.workers == 1)
+		return decodeFile(ctx, e, o, d, j.In, j.Out, !plan.Folder || workers == 1)
 	})
 }
 
@@ -179,7 +186,7 @@ func decodeFile(ctx context.Context, e *env, o *decodeOptions, d codec.DecoderOp
 		}
 		return func(fr *yuv.Frame) error { return sink.Write(ctx, fr) }, nil
 	}
-	res, err := decodeStream(ctx, e, r, d, o.frames, make, bar)
+	res, err := decodeStream(ctx, e, &o.machine, in, r, d, o.frames, make, bar)
 	res.Input, res.Output = in, out
 	if err != nil {
 		err = fmt.Errorf("%s: %w", in, err)
@@ -240,9 +247,9 @@ func (c *counter) Read(p []byte) (int, error) {
 
 // decodeStream decodes to the end, hands every frame to the writer that begin makes (nil: none), and returns what was
 // done even with an error. Damage does not stop it: later GOPs still decode, and the first error is returned at the end.
-func decodeStream(ctx context.Context, e *env, r io.Reader, d codec.DecoderOptions, limit int64, begin func(yuv.Format) (func(*yuv.Frame) error, error), bar *progress) (*decodeResult, error) {
+func decodeStream(ctx context.Context, e *env, m *machine, name string, r io.Reader, d codec.DecoderOptions, limit int64, begin func(yuv.Format) (func(*yuv.Frame) error, error), bar *progress) (*decodeResult, error) {
 	start := time.Now()
-	res := &decodeResult{Kernels: d.Backend.Kernels()}
+	res := &decodeResult{}
 	find := d.Models
 	d.Models = func(id [32]byte) (*inference.Model, error) {
 		m, err := find(id)
@@ -251,7 +258,14 @@ func decodeStream(ctx context.Context, e *env, r io.Reader, d codec.DecoderOptio
 		}
 		return m, err
 	}
-	in := &counter{Reader: r}
+	buffered := bufio.NewReaderSize(r, 1<<16)
+	place, err := m.placeStream(ctx, e, name, buffered, &d)
+	if err != nil {
+		return res, err
+	}
+	defer place.Release()
+	res.placing = placed(place)
+	in := &counter{Reader: buffered}
 	dec, err := codec.NewDecoder(in, d)
 	if err != nil {
 		return res, err

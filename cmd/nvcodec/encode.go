@@ -38,21 +38,21 @@ type encodeOptions struct {
 
 // encodeResult is what encode prints with --json, a line for each file; fields are only ever added.
 type encodeResult struct {
-	Input    string         `json:"input"`
-	Output   string         `json:"output"`
-	Frames   int64          `json:"frames"`
-	Width    int            `json:"width"`
-	Height   int            `json:"height"`
-	Seconds  float64        `json:"seconds"` // the video's own time
-	Bytes    int64          `json:"bytes"`
-	Payload  int64          `json:"payload_bytes"`
-	Kbps     float64        `json:"kbps"`
-	PSNR     metrics.Planes `json:"psnr"`
-	FPS      float64        `json:"fps"`
-	Model    string         `json:"model"`
+	Input   string         `json:"input"`
+	Output  string         `json:"output"`
+	Frames  int64          `json:"frames"`
+	Width   int            `json:"width"`
+	Height  int            `json:"height"`
+	Seconds float64        `json:"seconds"` // the video's own time
+	Bytes   int64          `json:"bytes"`
+	Payload int64          `json:"payload_bytes"`
+	Kbps    float64        `json:"kbps"`
+	PSNR    metrics.Planes `json:"psnr"`
+	FPS     float64        `json:"fps"`
+	Model   string         `json:"model"`
 	placing
-	Notes    []string       `json:"notes"`
-	Duration float64        `json:"wall_seconds"`
+	Notes    []string `json:"notes"`
+	Duration float64  `json:"wall_seconds"`
 }
 
 func newEncode(e *env) *cobra.Command {

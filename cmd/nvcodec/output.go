@@ -35,6 +35,13 @@ func (e *env) note(format string, args ...any) {
 	}
 }
 
+// detail is for --verbose; results in JSON hold the same.
+func (e *env) detail(format string, args ...any) {
+	if e.verbose {
+		e.warn(format, args...)
+	}
+}
+
 // createFile begins an output that gets its name when it is whole.
 func createFile(path string, overwrite bool) (*atomicfile.File, error) {
 	f, err := atomicfile.Create(path, overwrite)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/nvcodec/nvcodec/codec"
+	"github.com/nvcodec/nvcodec/inference/backends"
 )
 
 // env is what a command may touch of the world, so that tests can run commands in the process.
@@ -18,6 +19,7 @@ type env struct {
 	stdout, stderr io.Writer
 	tty            bool // stderr is a terminal
 	json, quiet    bool
+	verbose        bool
 }
 
 // Exit codes, part of the interface (see exitHelp); 2 is the Go runtime's own.
@@ -27,6 +29,7 @@ const (
 	codeCorrupt     = 10
 	codeUnsupported = 11
 	codeMismatch    = 12
+	codeDevice      = 13
 	codeInterrupted = 130
 )
 
@@ -37,6 +40,7 @@ const exitHelp = `Exit codes:
   10   corrupt or truncated input
   11   unsupported stream version or feature, or a model that is not at hand
   12   mismatch: a decoded picture differs from its hash, or compared videos differ in size or length
+  13   the device asked for is absent, does not run those kernels, or has too little memory
   130  interrupted`
 
 // run executes one command line and returns the exit code.
@@ -85,8 +89,9 @@ machine decodes to the same pictures, bit for bit, on any other.
 	}
 	cmd.PersistentFlags().BoolVar(&e.json, "json", false, "print results as JSON, one object a line")
 	cmd.PersistentFlags().BoolVarP(&e.quiet, "quiet", "q", false, "print errors only")
+	cmd.PersistentFlags().BoolVarP(&e.verbose, "verbose", "v", false, "say where each file is computed, with how much memory")
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usagef("%w", err) })
-	cmd.AddCommand(newEncode(e), newDecode(e), newInfo(e), newVerify(e), newCompare(e), newConvert(e), newModels(e), newVersion(e))
+	cmd.AddCommand(newEncode(e), newDecode(e), newInfo(e), newVerify(e), newCompare(e), newConvert(e), newModels(e), newDevices(e), newVersion(e))
 	for _, c := range cmd.Commands() {
 		if check := c.Args; check != nil {
 			c.Args = func(cmd *cobra.Command, args []string) error {
@@ -125,6 +130,9 @@ func exitCode(err error) int {
 		corrupt *codec.CorruptError
 		hash    *codec.HashError
 		folder  *folderError
+		choice  *backends.ChoiceError
+		absent  *backends.UnavailableError
+		memory  *backends.MemoryError
 	)
 	switch {
 	case err == nil:
@@ -133,10 +141,12 @@ func exitCode(err error) int {
 		return folder.code()
 	case errors.Is(err, context.Canceled):
 		return codeInterrupted
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &choice):
 		return codeUsage
 	case errors.As(err, &hash), errors.Is(err, errMismatch):
 		return codeMismatch
+	case errors.As(err, &absent), errors.As(err, &memory):
+		return codeDevice
 	case errors.Is(err, codec.ErrUnsupported), errors.Is(err, codec.ErrModelMismatch):
 		return codeUnsupported
 	case errors.As(err, &corrupt), errors.Is(err, codec.ErrTruncated):

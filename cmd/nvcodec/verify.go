@@ -32,12 +32,20 @@ encoder stored. Exit code 0 says that this machine reproduces every bit and that
 		},
 	}
 	cmd.Flags().StringVar(&o.model, "model", "", "a .nvm file to use for streams that name it")
-	cmd.Flags().IntVar(&o.workers, "workers", 1, "files verified at once; they share --threads")
-	o.machine.flags(cmd)
+	cmd.Flags().IntVar(&o.workers, "workers", 0, "files verified at once, in turn on the devices; they share --threads (0: one for each device)")
+	o.machine.deviceFlags(cmd)
 	return cmd
 }
 
 func runVerify(ctx context.Context, e *env, o *verifyOptions, args []string) error {
+	if o.workers < 0 {
+		return usagef("--workers must not be negative")
+	}
+	closeAll, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer closeAll()
 	d, err := o.decoding(o.model)
 	if err != nil {
 		return err
@@ -60,7 +68,8 @@ func runVerify(ctx context.Context, e *env, o *verifyOptions, args []string) err
 		plan.Jobs = append(plan.Jobs, p.Jobs...)
 		plan.Ignored = append(plan.Ignored, p.Ignored...)
 	}
-	return runJobs(ctx, e, plan, o.workers, o.threads, func(ctx context.Context, j batch.Job, threads int) error {
+	workers := o.machine.workers(o.workers)
+	return runJobs(ctx, e, plan, workers, o.threads, func(ctx context.Context, j batch.Job, threads int) error {
 		d := d
 		d.Threads = threads
 		r, total, err := openStream(e, j.In)
@@ -68,9 +77,9 @@ func runVerify(ctx context.Context, e *env, o *verifyOptions, args []string) err
 			return err
 		}
 		defer r.Close()
-		bar := e.newProgress(filepath.Base(j.In), total, o.workers == 1)
+		bar := e.newProgress(filepath.Base(j.In), total, workers == 1)
 		defer bar.done()
-		res, err := decodeStream(ctx, e, r, d, 0, nil, bar)
+		res, err := decodeStream(ctx, e, &o.machine, j.In, r, d, 0, nil, bar)
 		if err != nil {
 			return fmt.Errorf("%s: %w", j.In, err)
 		}

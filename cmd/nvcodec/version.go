@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/nvcodec/nvcodec/inference/backends"
 	"github.com/nvcodec/nvcodec/models"
 	"github.com/nvcodec/nvcodec/pipeio"
 )
@@ -31,7 +32,7 @@ func newVersion(e *env) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			v := versionResult{
 				Version: "devel", Go: runtime.Version(), Machine: runtime.GOOS + "/" + runtime.GOARCH,
-				FFmpeg: pipeio.FFmpegVersions(), Kernels: kernelNames(), Models: models.Names(),
+				FFmpeg: pipeio.FFmpegVersions(), Kernels: backends.Kernels(), Models: models.Names(),
 			}
 			if b, ok := debug.ReadBuildInfo(); ok {
 				if b.Main.Version != "" && b.Main.Version != "(devel)" {
