@@ -204,7 +204,7 @@ func ceilings(t *testing.T, b *backend) {
 	}
 	bytes := positions * int64(c) * 2
 	src, dst := random(max(bytes, 2*n*int64(width))), random(max(bytes, 2*n*int64(width)))
-	seconds := time(callPlace(dst, src, positions, c, c, 0))
+	seconds := time(callsGather(dst, 0, 0, 1, int(positions), whole(src, c))[0])
 	t.Logf("copy of %d MiB: %.0f GB/s, read and written", bytes>>20, float64(2*bytes)/seconds/1e9)
 	w, numbers := random(int64(width*width)), random(int64(4*width))
 	seconds = time(callLin(dst, src, 0, w, numbers, numbers, n, width, width, 30, m.processors()))
@@ -316,8 +316,6 @@ func describeCall(v *value, c call) line {
 		l.products = 2 * n * float64(in) * float64(4*v.node.C)
 	case strings.HasPrefix(c.kernel, "actsum4"):
 		l.bytes = 5 * out
-	case len(v.in) > 0 && strings.HasPrefix(c.kernel, "place"):
-		l.bytes = 2 * out / float64(len(v.in))
 	}
 	l.what = fmt.Sprintf("%s %d→%d at %dx%d", c.kernel, in, v.node.C, v.w, v.h)
 	return l

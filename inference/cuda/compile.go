@@ -9,23 +9,29 @@ func (s *session) compile(v *value, parity int) []call {
 	at := func(x *value) pointer { return s.address(x, parity) }
 	tensor := func(role string) pointer { return s.weights.pointer(n.Tensors[role]) }
 	w, h, positions := s.size.W, s.size.H, v.positions()
+	vectors := s.device + pointer(s.layout.vectors)
+	if v.place == nowhere {
+		return nil
+	}
+	if v.sources != nil {
+		return callsGather(at(v), vectors, s.frameParameters(), v.h, v.w, s.pieces(v, parity)...)
+	}
 	switch n.Op {
 	case "source", "reference", "vectors", "memory_in", "feature_in":
 		return nil
 	case "compensate":
 		return []call{callCompensate(at(v), at(v.in[0]), at(v.in[1]), w, h)}
-	case "pack":
-		return []call{callPack(at(v), at(v.in[0]), tensor("table"), w, h)}
 	case "picture":
-		var pred pointer
-		if len(v.in) == 2 {
+		var pred, from, table pointer
+		switch {
+		case len(v.in) == 1:
+		case v.in[1].place == nowhere: // a packed picture that is read through
+			from, table = at(v.in[1].in[0]), s.weights.pointer(v.in[1].node.Tensors["table"])
+		default:
 			pred = at(v.in[1])
 		}
-		return []call{callUnpack(at(v), at(v.in[0]), pred, w, h, v.in[0].node.F)}
+		return []call{callUnpack(at(v), at(v.in[0]), pred, from, table, w, h, v.in[0].node.F)}
 	case "lin":
-		if v.place == nowhere {
-			return nil
-		}
 		var res pointer
 		if len(v.in) == 2 {
 			res = at(v.in[1])
@@ -46,31 +52,11 @@ func (s *session) compile(v *value, parity int) []call {
 			positions, lin.in[0].node.C, n.C, lin.node.Ints["shift"], n.F, s.m.processors())}
 	case "dwact":
 		return []call{callDWAct(at(v), at(v.in[0]), tensor("w"), tensor("bias"), tensor("mul"), v.h, v.w, n.C, v.in[0].node.F, n.Ints["shift"], s.m.processors())}
-	case "scale":
-		return []call{callScale(at(v), at(v.in[0]), tensor("table"), s.frameParameters(), positions, n.C, n.Ints["shift"])}
-	case "requant":
-		return []call{callRequant(at(v), at(v.in[0]), positions, n.C, v.in[0].node.F-n.F)}
-	case "clamp":
-		return []call{callClamp(at(v), at(v.in[0]), positions, n.C, n.Ints["lo"], n.Ints["hi"])}
-	case "concat":
-		var all []call
-		to := 0
-		for _, x := range v.in {
-			all = append(all, callPlace(at(v), at(x), positions, x.node.C, n.C, to))
-			to += x.node.C
-		}
-		return all
-	case "s2d":
-		return []call{callS2D(at(v), at(v.in[0]), v.h, v.w, v.in[0].node.C, n.Ints["r"])}
-	case "d2s":
-		return []call{callD2S(at(v), at(v.in[0]), v.h, v.w, n.C, n.Ints["r"])}
-	case "move":
-		return []call{callMove(at(v), at(v.in[0]), at(v.in[1]), v.h, v.w, n.C)}
 	case "memory_out", "feature_out":
 		if x := v.in[0]; x.place == v.place && x.kept {
 			return nil // computed in place
 		}
-		return []call{callPlace(at(v), at(v.in[0]), positions, n.C, n.C, 0)}
+		return callsGather(at(v), vectors, s.frameParameters(), v.h, v.w, whole(at(v.in[0]), n.C))
 	case "code_z":
 		all := []call{callZTables(s.tables(v), tensor("table"), s.frameParameters(), positions, n.C)}
 		if s.encode {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"unsafe"
 
@@ -148,6 +147,12 @@ func (r *rig) down(b []byte, p pointer) {
 // run launches a call that writes len(want) values at dst, which starts as before (or as poison), and compares.
 func run[T comparable](r *rig, what string, want, before []T, c func(dst pointer) call) {
 	r.t.Helper()
+	runAll(r, what, want, before, func(dst pointer) []call { return []call{c(dst)} })
+}
+
+// runAll does so with several calls, one after the other.
+func runAll[T comparable](r *rig, what string, want, before []T, calls func(dst pointer) []call) {
+	r.t.Helper()
 	n := len(bytesOfSlice(want))
 	all := make([]byte, guard+n+guard)
 	for i := range all {
@@ -155,11 +160,13 @@ func run[T comparable](r *rig, what string, want, before []T, c func(dst pointer
 	}
 	copy(all[guard:], bytesOfSlice(before))
 	p := r.up(all)
-	k := c(p + guard)
-	if k.grid > 0 {
-		l, err := r.m.prepare(k)
-		r.must(err)
-		r.must(l.run())
+	var k call
+	for _, k = range calls(p + guard) {
+		if k.grid > 0 {
+			l, err := r.m.prepare(k)
+			r.must(err)
+			r.must(l.run())
+		}
 	}
 	got := make([]byte, len(all))
 	r.down(got, p)
@@ -440,88 +447,15 @@ func TestAct(t *testing.T) {
 	})
 }
 
-func TestPointwise(t *testing.T) {
-	ref := kernel.Generic()
+func TestActSum4(t *testing.T) {
 	eachMachine(t, func(t *testing.T, m *bench) {
-		for seed := range cases(m, 200, 1000) {
+		for seed := range cases(m, 100, 1000) {
 			r := rand.New(rand.NewPCG(seed, 5))
-			n, c := 1+r.IntN(200), []int{1, 3, 8, 12, 24, 96}[r.IntN(6)]
+			n, c, f := 1+r.IntN(200), []int{1, 3, 8, 12, 24, 96}[r.IntN(6)], 1+r.IntN(14)
 			g := &rig{t: t, m: m}
-			what := fmt.Sprintf("seed=%d n=%d c=%d", seed, n, c)
-			src, want := fill16(r, n*c), make([]int16, n*c)
-			s := upload(g, src)
-
-			f := 1 + r.IntN(14)
-			wide := fill16(r, n*4*c)
-			ref.ActSum4(want, wide, c, uint(f))
-			run(g, what, want, nil, func(dst pointer) call { return callActSum4(dst, upload(g, wide), int64(n), c, f) })
-
-			table := fill(64*c, func() int32 { return random32(r) })
-			qp, shift := r.IntN(64), r.IntN(63)
-			ref.Scale(want, src, table[qp*c:][:c], uint(shift))
-			frame := upload(g, []int32{int32(qp), 0})
-			run(g, what, want, nil, func(dst pointer) call {
-				return callScale(dst, s, upload(g, table), frame, int64(n), c, shift)
-			})
-
-			move := r.IntN(31) - 15
-			ref.Requant(want, src, move)
-			run(g, fmt.Sprintf("%s by %d", what, move), want, nil, func(dst pointer) call { return callRequant(dst, s, int64(n), c, move) })
-
-			lo := int(random16(r))
-			hi := lo + r.IntN(32768-lo)
-			ref.Clamp(want, src, int16(lo), int16(hi))
-			run(g, what, want, nil, func(dst pointer) call { return callClamp(dst, s, int64(n), c, lo, hi) })
-			g.free()
-		}
-	})
-}
-
-// TestMoves: what copies values from place to place, against the formulas of docs/MODEL.md.
-func TestMoves(t *testing.T) {
-	eachMachine(t, func(t *testing.T, m *bench) {
-		for seed := range cases(m, 150, 1000) {
-			r := rand.New(rand.NewPCG(seed, 6))
-			h, w, c := 2*(1+r.IntN(6)), 2*(1+r.IntN(6)), []int{1, 6, 8, 24}[r.IntN(4)]
-			g := &rig{t: t, m: m}
-			what := fmt.Sprintf("seed=%d %dx%dx%d", seed, w, h, c)
-
-			total, to := c+[]int{0, 3, 8, 16}[r.IntN(4)], 0
-			if total > c {
-				to = r.IntN(total - c + 1)
-			}
-			src, before := fill16(r, h*w*c), fill16(r, h*w*total)
-			s := upload(g, src)
-			want := slices.Clone(before)
-			for p := range h * w {
-				copy(want[p*total+to:][:c], src[p*c:][:c])
-			}
-			run(g, what, want, before, func(dst pointer) call { return callPlace(dst, s, int64(h*w), c, total, to) })
-
-			const factor = 2
-			deep := make([]int16, len(src))
-			for y := range h {
-				for x := range w {
-					for j := range c {
-						at := (y/factor*(w/factor)+x/factor)*c*factor*factor + (y%factor*factor+x%factor)*c + j
-						deep[at] = src[(y*w+x)*c+j]
-					}
-				}
-			}
-			run(g, what, deep, nil, func(dst pointer) call { return callS2D(dst, s, h/factor, w/factor, c, factor) })
-			run(g, what, src, nil, func(dst pointer) call { return callD2S(dst, upload(g, deep), h, w, c, factor) })
-
-			vectors := fill(h/2*(w/2)*2, func() int16 { return int16(r.IntN(4095)-2047) >> r.IntN(8) })
-			moved := make([]int16, len(src))
-			for y := range h {
-				for x := range w {
-					v := vectors[2*(y/2*(w/2)+x/2):]
-					sy := min(max(y+(int(v[0])+16)>>5, 0), h-1)
-					sx := min(max(x+(int(v[1])+16)>>5, 0), w-1)
-					copy(moved[(y*w+x)*c:][:c], src[(sy*w+sx)*c:])
-				}
-			}
-			run(g, what, moved, nil, func(dst pointer) call { return callMove(dst, s, upload(g, vectors), h, w, c) })
+			src, want := fill16(r, n*4*c), make([]int16, n*c)
+			kernel.Generic().ActSum4(want, src, c, uint(f))
+			run(g, fmt.Sprintf("seed=%d n=%d c=%d", seed, n, c), want, nil, func(dst pointer) call { return callActSum4(dst, upload(g, src), int64(n), c, f) })
 			g.free()
 		}
 	})
@@ -557,17 +491,20 @@ func TestPictures(t *testing.T) {
 			run(g, what, want, nil, func(dst pointer) call { return callCompensate(dst, s, upload(g, vectors), w, h) })
 
 			table := fill16(r, 256)
-			packed := make([]int16, w/8*(h/8)*kernel.Packed)
-			ref.Pack(packed, in.Y, in.U, in.V, w, h, 0, h/8, table)
-			run(g, what, packed, nil, func(dst pointer) call { return callPack(dst, s, upload(g, table), w, h) })
-
-			head, pred, f := fill16(r, len(packed)), fill16(r, len(packed)), 1+r.IntN(15)
-			d, p := upload(g, head), upload(g, pred)
-			if r.IntN(3) == 0 {
-				pred, p = nil, 0
+			n := w / 8 * (h / 8) * kernel.Packed
+			head, pred, f := fill16(r, n), fill16(r, n), 1+r.IntN(15)
+			d, p, from, pixels := upload(g, head), pointer(0), pointer(0), pointer(0)
+			switch r.IntN(3) {
+			case 0:
+				pred = nil
+			case 1:
+				p = upload(g, pred)
+			case 2: // a picture through a table
+				from, pixels = s, upload(g, table)
+				ref.Pack(pred, in.Y, in.U, in.V, w, h, 0, h/8, table)
 			}
 			ref.Unpack(out.Y, out.U, out.V, head, pred, w, h, 0, h/8, uint(f))
-			run(g, what, want, nil, func(dst pointer) call { return callUnpack(dst, d, p, w, h, f) })
+			run(g, what, want, nil, func(dst pointer) call { return callUnpack(dst, d, p, from, pixels, w, h, f) })
 			g.free()
 		}
 	})

@@ -96,57 +96,14 @@ func callActSum4(dst, src pointer, n int64, c, f int) call {
 	return call{kernel: name, grid: blocks(n * int64(c) / v), args: arg(dst, src, n, c, f)}
 }
 
-func callScale(dst, src, table, frame pointer, n int64, c, shift int) call {
-	name, v := runs("scale", c)
-	return call{kernel: name, grid: blocks(n * int64(c) / v), args: arg(dst, src, table, frame, n, c, shift)}
-}
-
-func callRequant(dst, src pointer, n int64, c, shift int) call {
-	name, v := runs("requant", c)
-	units := n * int64(c) / v
-	return call{kernel: name, grid: blocks(units), args: arg(dst, src, units, shift)}
-}
-
-func callClamp(dst, src pointer, n int64, c, lo, hi int) call {
-	name, v := runs("clamp", c)
-	units := n * int64(c) / v
-	return call{kernel: name, grid: blocks(units), args: arg(dst, src, units, lo, hi)}
-}
-
-// callPlace copies c channels to channels at.. of total.
-func callPlace(dst, src pointer, n int64, c, total, at int) call {
-	name, v := runs("place", c, total, at)
-	return call{kernel: name, grid: blocks(n * int64(c) / v), args: arg(dst, src, n, c, total, at)}
-}
-
-// callS2D makes h x w positions from r*h x r*w of c channels.
-func callS2D(dst, src pointer, h, w, c, r int) call {
-	name, v := runs("s2d", c)
-	return call{kernel: name, grid: blocks(int64(h) * int64(w) * int64(c*r*r) / v), args: arg(dst, src, h, w, c, r)}
-}
-
-// callD2S makes h x w positions of c channels.
-func callD2S(dst, src pointer, h, w, c, r int) call {
-	name, v := runs("d2s", c)
-	return call{kernel: name, grid: blocks(int64(h) * int64(w) * int64(c) / v), args: arg(dst, src, h, w, c, r)}
-}
-
-func callMove(dst, src, vectors pointer, h, w, c int) call {
-	name, v := runs("move", c)
-	return call{kernel: name, grid: blocks(int64(h) * int64(w) * int64(c) / v), args: arg(dst, src, vectors, h, w, c)}
-}
-
 // callCompensate has a thread for 4x4 samples.
 func callCompensate(dst, ref, vectors pointer, w, h int) call {
 	return call{kernel: "compensate", grid: blocks(int64(w) * int64(h) * 3 / 32), args: arg(dst, ref, vectors, w, h)}
 }
 
-func callPack(dst, picture, table pointer, w, h int) call {
-	return call{kernel: "pack", grid: blocks(int64(w/8) * int64(h/8) * 12), args: arg(dst, picture, table, w, h)}
-}
-
-func callUnpack(picture, head, pred pointer, w, h, f int) call {
-	return call{kernel: "unpack", grid: blocks(int64(w/8) * int64(h/8) * 12), args: arg(picture, head, pred, w, h, f)}
+// callUnpack adds head to pred, or to a picture through a table of pixels, or to nothing.
+func callUnpack(picture, head, pred, from, table pointer, w, h, f int) call {
+	return call{kernel: "unpack", grid: blocks(int64(w/8) * int64(h/8) * 12), args: arg(picture, head, pred, from, table, w, h, f)}
 }
 
 func callZTables(tables, table, frame pointer, n int64, c int) call {

@@ -50,7 +50,8 @@ type value struct {
 	tables  int64 // inCoding: where the symbols' tables stand
 	picture int
 	life    *lifetime
-	sum     bool // an actsum4 that computes the lin in front of it too
+	sum     bool     // an actsum4 that computes the lin in front of it too
+	sources []source // of a value that is gathered
 }
 
 func (v *value) positions() int64 { return int64(v.h) * int64(v.w) }
@@ -80,6 +81,7 @@ func newPlan(g *inference.Graph, s inference.Size, encode bool, lins map[string]
 	p := &plan{graph: g, encode: encode, size: s}
 	p.arrange()
 	p.fuse(lins)
+	p.gather()
 	p.settle()
 	for _, v := range p.values {
 		if v.node.Kind != inference.Picture && v.node.Kind != inference.Field && v.count() > math.MaxInt32/2 {

@@ -6,8 +6,9 @@
 #include "../kernels/plain.cu"
 #include "entry.h"
 
-#define R(f) K(f##_8, false) K(f##_1, false)
+K(actsum4_8, false) K(actsum4_1, false)
+K(compensate, false)
 K(dwact_large, true) K(dwact_small, true) K(dwact_1, false)
-R(actsum4) R(scale) R(requant) R(clamp) R(place) R(s2d) R(d2s) R(move)
-K(compensate, false) K(pack, false) K(unpack, false)
+K(gather_8, false) K(gather_1, false)
+K(unpack, false)
 K(z_tables, false) K(z_symbols, false) K(scale_index, false) K(y_tables, false) K(y_symbols, false) K(latent, false) K(unstep, false)

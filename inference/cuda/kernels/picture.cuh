@@ -20,32 +20,28 @@ DEVICE Halves place8(i32 r, i32 row, i32 col, i32 w, i32 h) {
   return p;
 }
 
-// pack is the packed picture [h/8][w/8][96] through a table of 256.
-KERNEL void pack(i16 *dst, const u8 *picture, const i16 *table, i64 w_, i64 h_) {
-  i32 w = (i32)w_, h = (i32)h_;
-  u32 at = unit();
-  if (at >= (u32)(w / 8) * (h / 8) * 12) return;
-  i32 pos = at / 12;
-  Halves p = place8(at % 12, pos / (w / 8), pos % (w / 8), w, h);
+// A pixel table is what the 256 values of a sample stand for.
+DEVICE Run<8> looked(const u8 *picture, const i16 *table, const Halves &p) {
   Run<8> out;
   UNROLL for (int k = 0; k < 2; k++) {
     u32 four = *(const u32 *)(picture + p.at[k]);
     UNROLL for (int i = 0; i < 4; i++) out.x[4 * k + i] = table[four >> (8 * i) & 255];
   }
-  store<8>(dst + (i64)at * 8, out);
+  return out;
 }
 
-// unpack is the decoded picture of head [h/8][w/8][96] and, unless null, pred: x = sat16(pred + head), then
-// clamp(rnd(255*x + 255*2^(F-1), F), 0, 255), which fits 32 bits for F <= 15.
-KERNEL void unpack(u8 *picture, const i16 *head, const i16 *pred, i64 w_, i64 h_, i64 f_) {
+// unpack is the decoded picture of head [h/8][w/8][96] and of what it adds to: pred, in the same form, or a picture through
+// a table, or nothing where all are null. x = sat16(pred + head), then clamp(rnd(255*x + 255*2^(F-1), F), 0, 255), which
+// fits 32 bits for F <= 15.
+KERNEL void unpack(u8 *picture, const i16 *head, const i16 *pred, const u8 *from, const i16 *table, i64 w_, i64 h_, i64 f_) {
   i32 w = (i32)w_, h = (i32)h_, f = (i32)f_;
   u32 at = unit();
   if (at >= (u32)(w / 8) * (h / 8) * 12) return;
   i32 pos = at / 12;
   Halves p = place8(at % 12, pos / (w / 8), pos % (w / 8), w, h);
   Run<8> x = load<8>(head + (i64)at * 8);
-  if (pred) {
-    Run<8> y = load<8>(pred + (i64)at * 8);
+  if (pred || from) {
+    Run<8> y = pred ? load<8>(pred + (i64)at * 8) : looked(from, table, p);
     UNROLL for (int i = 0; i < 8; i++) x.x[i] = sat16(y.x[i] + x.x[i]);
   }
   UNROLL for (int k = 0; k < 2; k++) {

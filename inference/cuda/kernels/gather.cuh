@@ -1,0 +1,117 @@
+// Tensors put together from others. Concatenation, shuffles, moves and the operators that work value by value are no
+// passes of their own: a piece says where a run of channels is read and what becomes of each value on the way.
+#pragma once
+#include "device.cuh"
+#include "picture.cuh"
+
+// How a piece's position (y, x) of h x w is read from its source.
+enum {
+  pieceHere,   // the same position
+  pieceMoved,  // (y, x) + ((v + 16) >> 5), coordinates clamped, v the vector of the block of 2x2 positions
+  pieceDeep,   // s2d: channel (dy*r+dx)*c + j is channel j of (y*r+dy, x*r+dx)
+  pieceFlat,   // d2s: its inverse
+  piecePacked, // channels of a packed picture, through a table of 256
+};
+
+// A Piece makes count channels from a source of c channels a position, with these steps in this order: a scale by the row
+// of the table [64][c] that the frame's QP picks, a clamp, and a move from one F to another (right by requant, or left).
+struct Piece {
+  const i16 *src;
+  const void *table;
+  i32 count, c, kind, r;
+  i32 scale, lo, hi, requant; // scale -1: none
+};
+
+// shape is count, c, kind and r from the lowest bits on, 16 each; steps likewise scale, lo, hi and requant.
+DEVICE Piece pieceOf(const void *src, const void *table, i64 shape, i64 steps) {
+  return Piece{(const i16 *)src, table, (i32)(shape & 0xffff), (i32)(shape >> 16 & 0xffff), (i32)(shape >> 32 & 0xffff), (i32)(shape >> 48),
+              (i16)steps, (i16)(steps >> 16), (i16)(steps >> 32), (i16)(steps >> 48)};
+}
+
+// packedRun reads V channels of a packed picture of w x h positions, from channel ch on.
+template <int V>
+DEVICE Run<V> packedRun(const u8 *picture, const i16 *table, i32 row, i32 col, i32 ch, i32 w, i32 h) {
+  Halves p = place8(ch / 8, row, col, w * 8, h * 8);
+  if constexpr (V == 8) {
+    return looked(picture, table, p);
+  } else {
+    return Run<V>{{table[picture[p.at[ch % 8 / 4] + ch % 4]]}};
+  }
+}
+
+// gathered is V channels of a piece, from its channel ch on, at a position of h x w.
+template <int V>
+DEVICE Run<V> gathered(const Piece &p, const i16 *vectors, const i32 *frame, u32 pos, i32 ch, i32 h, i32 w) {
+  i32 y = pos / (u32)w, x = pos % (u32)w, j = ch;
+  Run<V> out;
+  if (p.kind == piecePacked) {
+    out = packedRun<V>((const u8 *)p.src, (const i16 *)p.table, y, x, ch, w, h);
+  } else {
+    i64 from = pos;
+    switch (p.kind) {
+    case pieceMoved: {
+      const i16 *v = vectors + 2 * (y / 2 * (w / 2) + x / 2);
+      from = (i64)clamp32(y + ((v[0] + 16) >> 5), 0, h - 1) * w + clamp32(x + ((v[1] + 16) >> 5), 0, w - 1);
+      break;
+    }
+    case pieceDeep: {
+      i32 d = ch / p.c;
+      j = ch % p.c;
+      from = (i64)(y * p.r + d / p.r) * (w * p.r) + x * p.r + d % p.r;
+      break;
+    }
+    case pieceFlat:
+      j = (y % p.r * p.r + x % p.r) * p.count + ch;
+      from = (i64)(y / p.r) * (w / p.r) + x / p.r;
+      break;
+    }
+    out = load<V>(p.src + from * p.c + j);
+  }
+  if (p.scale >= 0) {
+    const i32 *m = (const i32 *)p.table + frame[0] * p.c + j;
+    UNROLL for (int i = 0; i < V; i++) out.x[i] = sat16(rnd(wide(out.x[i], m[i]), p.scale));
+  }
+  if (p.lo > -32768 || p.hi < 32767) {
+    UNROLL for (int i = 0; i < V; i++) out.x[i] = (i16)clamp32(out.x[i], p.lo, p.hi);
+  }
+  if (p.requant > 0) {
+    UNROLL for (int i = 0; i < V; i++) out.x[i] = sat16((out.x[i] + (1 << p.requant >> 1)) >> p.requant);
+  } else if (p.requant < 0) {
+    UNROLL for (int i = 0; i < V; i++) out.x[i] = sat16(out.x[i] * (1 << -p.requant));
+  }
+  return out;
+}
+
+// gather makes channels to.. of dst [h][w][total] from up to four pieces, one after the other, sum channels together.
+template <int V>
+DEVICE void gatherRun(i16 *dst, const i16 *vectors, const i32 *frame, i32 h, i32 w, i32 total, i32 to, i32 sum, const Piece &a, const Piece &b, const Piece &c, const Piece &d) {
+  u32 runs = (u32)sum / V, at = unit();
+  if (at >= (u32)(h * w) * runs) return;
+  u32 pos = at / runs;
+  i32 ch = (i32)(at % runs) * V;
+  dst += (i64)pos * total + to + ch;
+  Run<V> out;
+  if (ch < a.count) {
+    out = gathered<V>(a, vectors, frame, pos, ch, h, w);
+  } else if ((ch -= a.count) < b.count) {
+    out = gathered<V>(b, vectors, frame, pos, ch, h, w);
+  } else if ((ch -= b.count) < c.count) {
+    out = gathered<V>(c, vectors, frame, pos, ch, h, w);
+  } else {
+    out = gathered<V>(d, vectors, frame, pos, ch - c.count, h, w);
+  }
+  store<V>(dst, out);
+}
+
+// gather_8 is for channel counts that are multiples of 8, gather_1 for all others.
+#define GATHER(v)                                                                                                                     \
+  KERNEL void gather_##v(i16 *dst, const i16 *vectors, const i32 *frame, i64 h, i64 w, i64 total, i64 to, i64 sum, const void *src0,    \
+                         const void *table0, i64 shape0, i64 steps0, const void *src1, const void *table1, i64 shape1, i64 steps1,      \
+                         const void *src2, const void *table2, i64 shape2, i64 steps2, const void *src3, const void *table3,            \
+                         i64 shape3, i64 steps3) {                                                                                      \
+    gatherRun<v>(dst, vectors, frame, (i32)h, (i32)w, (i32)total, (i32)to, (i32)sum, pieceOf(src0, table0, shape0, steps0),             \
+                 pieceOf(src1, table1, shape1, steps1), pieceOf(src2, table2, shape2, steps2), pieceOf(src3, table3, shape3, steps3)); \
+  }
+GATHER(8)
+GATHER(1)
+#undef GATHER
