@@ -1,0 +1,5 @@
+//go:build cuda && cgo && linux && amd64
+
+package main
+
+import _ "github.com/nvcodec/nvcodec/inference/cuda" // registers itself
