@@ -46,7 +46,8 @@ func Memory(m *inference.Model, size inference.Size, encode bool) (device, host,
 	return l.device.bytes, l.host.bytes, w.bytes, err
 }
 
-// Open plans every graph and takes the memory that they need; threads has no meaning on a device.
+// Open plans every graph and takes the memory that they need, on a stream of its own; threads has no meaning on a
+// device.
 func (b *backend) Open(m *inference.Model, size inference.Size, threads int, encode bool) (inference.Session, error) {
 	if err := checkSize(size); err != nil {
 		return nil, err
@@ -55,7 +56,14 @@ func (b *backend) Open(m *inference.Model, size inference.Size, threads int, enc
 	if err != nil {
 		return nil, err
 	}
-	s := &session{backend: b, m: machine, size: size, encode: encode, programs: map[string]*program{}}
+	return b.openOn(machine, m, size, encode)
+}
+
+func (b *backend) openOn(on machine, m *inference.Model, size inference.Size, encode bool) (inference.Session, error) {
+	if err := checkSize(size); err != nil {
+		return nil, err
+	}
+	s := &session{backend: b, m: on, size: size, encode: encode, programs: map[string]*program{}}
 	if err := s.prepare(m); err != nil {
 		s.Close()
 		return nil, err

@@ -5,17 +5,39 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"unsafe"
 
 	"github.com/nvcodec/nvcodec/inference/cuda/emu"
 )
 
-// An emulatedDevice is the memory that the machines of one backend share.
+// An order says in which order an emulated device does what several streams hold. A real one may choose any.
+type order int
+
+const (
+	late   order = iota // only what the host waits for, in the end: work that nobody waits for does not happen
+	early               // all else that can be done before what the host waits for
+	random              // now this, now that
+)
+
+// An emulatedDevice is what the machines of one backend share.
 type emulatedDevice struct {
 	mu     sync.Mutex
 	memory map[pointer][]byte
+	pinned map[*byte]bool
 	fails  int // the allocation that fails, device's and host's counted together from 1; 0 none
+
+	sched sync.Mutex // of all lanes
+	lanes []*lane    // of the machines that are open
+	order order
+	rng   *rand.Rand
+	flip  bool
+}
+
+func newEmulatedDevice() *emulatedDevice {
+	return &emulatedDevice{memory: map[pointer][]byte{}, pinned: map[*byte]bool{}, rng: rand.New(rand.NewPCG(1, 2))}
 }
 
 func (d *emulatedDevice) refuse() error {
@@ -29,22 +51,110 @@ func (d *emulatedDevice) refuse() error {
 	return nil
 }
 
-func newEmulatedDevice() *emulatedDevice { return &emulatedDevice{memory: map[pointer][]byte{}} }
+// A lane is a queue of tasks, done one after the other: a stream's, or a branch of a captured graph's.
+type lane struct {
+	tasks       []task // not done yet
+	given, done int    // tasks so far
+	blocked     bool   // does nothing
+}
 
-// emulated is a machine in software. What it is given waits until sync, so that host memory that changes too early
-// shows, and every other launch runs its blocks and threads backwards.
+// A task does something or waits for a lane to get so far.
+type task struct {
+	run  func() error
+	wait point
+}
+
+// A point is a lane after so many tasks.
+type point struct {
+	l *lane
+	n int
+}
+
+func (p point) passed() bool { return p.l == nil || p.l.done >= p.n }
+
+func (l *lane) give(t task) {
+	l.tasks = append(l.tasks, t)
+	l.given++
+}
+
+// ready tells whether the lane can do its next task.
+func (l *lane) ready() bool {
+	return !l.blocked && len(l.tasks) > 0 && l.tasks[0].wait.passed()
+}
+
+func (l *lane) step() error {
+	t := l.tasks[0]
+	l.tasks = l.tasks[1:]
+	l.done++
+	if t.run == nil {
+		return nil
+	}
+	return t.run()
+}
+
+// until does tasks of the lanes until p has passed.
+func (d *emulatedDevice) until(all []*lane, p point) error {
+	for !p.passed() {
+		l := d.choose(all, p.l)
+		if l == nil {
+			return errors.New("the device waits for a stream that is blocked, or streams wait for each other")
+		}
+		if err := l.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *emulatedDevice) choose(all []*lane, want *lane) *lane {
+	var ready []*lane
+	for _, l := range all {
+		if l.ready() && l != want {
+			ready = append(ready, l)
+		}
+	}
+	switch {
+	case d.order == late:
+		for range all {
+			if want.ready() || want.blocked || len(want.tasks) == 0 {
+				break
+			}
+			want = want.tasks[0].wait.l
+		}
+	case d.order == early && len(ready) > 0:
+		return ready[len(ready)-1]
+	case d.order == random:
+		if want.ready() {
+			ready = append(ready, want)
+		}
+		if len(ready) > 0 {
+			return ready[d.rng.IntN(len(ready))]
+		}
+	}
+	if want.ready() {
+		return want
+	}
+	return nil
+}
+
+// emulated is a machine in software: a stream of its device. What it is given waits until the host does, so that host
+// memory that changes too early shows, and every other launch runs its blocks and threads backwards.
 type emulated struct {
 	*emulatedDevice
-	sm        int
-	pinned    map[*byte]bool
-	queue     []func() error
-	recording *[]func() error
-	flip      bool
-	closed    bool
+	sm     int
+	own    *lane
+	into   *lane      // own, or while it is being captured a branch of the graph
+	rec    *recording // the capture
+	closed bool
 }
 
 func newEmulated(d *emulatedDevice, sm int) *emulated {
-	return &emulated{emulatedDevice: d, sm: sm, pinned: map[*byte]bool{}}
+	e := &emulated{emulatedDevice: d, sm: sm, own: &lane{}}
+	e.into = e.own
+	d.sched.Lock()
+	defer d.sched.Unlock()
+	d.lanes = append(d.lanes, e.own)
+	return e
 }
 
 func (e *emulated) family() int     { return e.sm }
@@ -87,11 +197,15 @@ func (e *emulated) host(n int64) ([]byte, error) {
 	for i := range b {
 		b[i] = 0x5a
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.pinned[unsafe.SliceData(b)] = true
 	return b, nil
 }
 
 func (e *emulated) freeHost(b []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if !e.pinned[unsafe.SliceData(b)] {
 		return fmt.Errorf("free of host memory that is not page-locked")
 	}
@@ -110,15 +224,13 @@ func (e *emulated) at(p pointer, n int) ([]byte, error) {
 			return b[p-base:][:n], nil
 		}
 	}
-	return nil, fmt.Errorf("copy of %d bytes at %#x leaves its memory", n, p)
+	return nil, fmt.Errorf("%d bytes at %#x leave their memory", n, p)
 }
 
 func (e *emulated) do(f func() error) error {
-	if e.recording != nil {
-		*e.recording = append(*e.recording, f)
-	} else {
-		e.queue = append(e.queue, f)
-	}
+	e.sched.Lock()
+	defer e.sched.Unlock()
+	e.into.give(task{run: f})
 	return nil
 }
 
@@ -138,6 +250,16 @@ func (e *emulated) download(dst []byte, src pointer) error {
 	})
 }
 
+func (e *emulated) fill(dst pointer, value byte, n int64) error {
+	return e.do(func() error {
+		d, err := e.at(dst, int(n))
+		for i := range d {
+			d[i] = value
+		}
+		return err
+	})
+}
+
 type emulatedLaunch struct {
 	e *emulated
 	c call
@@ -152,34 +274,124 @@ func (l *emulatedLaunch) run() error {
 
 func (e *emulated) prepare(c call) (launch, error) { return &emulatedLaunch{e, c}, nil }
 
-type emulatedGraph struct {
-	e   *emulated
-	all []func() error
+// An emulatedEvent knows the point that it was recorded at last.
+type emulatedEvent struct {
+	d   *emulatedDevice
+	at  point
+	rec *recording
 }
 
-func (g *emulatedGraph) run() error {
-	g.e.queue = append(g.e.queue, g.all...)
+func (e *emulated) event() (event, error) { return &emulatedEvent{d: e.emulatedDevice}, nil }
+
+func (e *emulated) record(x event) error {
+	e.sched.Lock()
+	defer e.sched.Unlock()
+	v := x.(*emulatedEvent)
+	v.at, v.rec = point{e.into, e.into.given}, e.rec
 	return nil
 }
-func (g *emulatedGraph) close() error { return nil }
 
-func (e *emulated) capture(f func() error) (captured, error) {
-	g := &emulatedGraph{e: e}
-	e.recording = &g.all
-	err := f()
-	e.recording = nil
-	return g, err
+func (e *emulated) wait(x event) error {
+	e.sched.Lock()
+	defer e.sched.Unlock()
+	v := x.(*emulatedEvent)
+	if v.rec != e.rec {
+		switch {
+		case v.rec == nil:
+			return errors.New("a captured stream waits for an event from outside the capture")
+		case v.rec.ended || e.rec != nil:
+			return errors.New("wait for an event of another capture")
+		}
+		e.rec, e.into = v.rec, v.rec.branch()
+		e.rec.joined = append(e.rec.joined, e)
+	}
+	e.into.give(task{wait: v.at})
+	return nil
 }
 
-func (e *emulated) sync() error {
-	queue := e.queue
-	e.queue = nil
-	for _, f := range queue {
-		if err := f(); err != nil {
-			return err
+func (v *emulatedEvent) sync() error {
+	v.d.sched.Lock()
+	defer v.d.sched.Unlock()
+	if v.rec != nil {
+		return errors.New("the host waits for an event of a capture")
+	}
+	return v.d.until(v.d.lanes, v.at)
+}
+
+func (v *emulatedEvent) close() error { return nil }
+
+// A recording is a captured graph: a lane of tasks for each stream that took part.
+type recording struct {
+	e      *emulated
+	lanes  []*lane
+	all    [][]task
+	joined []*emulated
+	ended  bool
+}
+
+func (r *recording) branch() *lane {
+	r.lanes = append(r.lanes, &lane{})
+	return r.lanes[len(r.lanes)-1]
+}
+
+func (e *emulated) capture(f func() error) (captured, error) {
+	r := &recording{e: e}
+	e.rec, e.into, r.joined = r, r.branch(), []*emulated{e}
+	err := f()
+	r.ended = true
+	for _, s := range r.joined {
+		s.rec, s.into = nil, s.own
+	}
+	for _, l := range r.lanes {
+		r.all = append(r.all, l.tasks)
+		l.tasks = nil
+	}
+	if err == nil {
+		err = r.check()
+	}
+	return r, err
+}
+
+// check wants every branch to end in something that the first one waits for.
+func (r *recording) check() error {
+	reached := map[*lane]int{r.lanes[0]: r.lanes[0].given}
+	for range r.lanes {
+		for i, l := range r.lanes {
+			for _, t := range r.all[i][:reached[l]] {
+				if t.wait.l != nil {
+					reached[t.wait.l] = max(reached[t.wait.l], t.wait.n)
+				}
+			}
+		}
+	}
+	for _, l := range r.lanes {
+		if reached[l] < l.given {
+			return errors.New("a branch of the captured graph is not joined")
 		}
 	}
 	return nil
+}
+
+func (r *recording) run() error {
+	return r.e.do(func() error {
+		for i, l := range r.lanes {
+			l.tasks, l.done = r.all[i], 0
+		}
+		for _, l := range r.lanes {
+			if err := r.e.until(r.lanes, point{l, l.given}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (r *recording) close() error { return nil }
+
+func (e *emulated) sync() error {
+	e.sched.Lock()
+	defer e.sched.Unlock()
+	return e.until(e.lanes, point{e.own, e.own.given})
 }
 
 func (e *emulated) close() error {
@@ -187,8 +399,8 @@ func (e *emulated) close() error {
 		return fmt.Errorf("closed twice")
 	}
 	e.closed = true
-	if n := len(e.pinned); n > 0 {
-		return fmt.Errorf("%d blocks of page-locked memory are left", n)
-	}
+	e.sched.Lock()
+	defer e.sched.Unlock()
+	e.lanes = slices.DeleteFunc(e.lanes, func(l *lane) bool { return l == e.own })
 	return nil
 }

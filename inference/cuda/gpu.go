@@ -304,12 +304,12 @@ func (b *Backend) current(f func() error) error {
 }
 
 // live counts what the driver has given and not got back.
-var live struct{ contexts, memory, host, streams, graphs atomic.Int64 }
+var live struct{ contexts, memory, host, streams, events, graphs atomic.Int64 }
 
-// Live returns how many contexts, blocks of device and of page-locked memory, streams and captured graphs the package
-// holds: nothing when every session and backend is closed.
+// Live returns how many contexts, blocks of device and of page-locked memory, streams, events and captured graphs the
+// package holds: nothing when every session and backend is closed.
 func Live() int {
-	return int(live.contexts.Load() + live.memory.Load() + live.host.Load() + live.streams.Load() + live.graphs.Load())
+	return int(live.contexts.Load() + live.memory.Load() + live.host.Load() + live.streams.Load() + live.events.Load() + live.graphs.Load())
 }
 
 // A gpu is one stream of a device.
@@ -319,22 +319,6 @@ type gpu struct {
 	mu     sync.Mutex
 	loaded map[string]cu.Function
 }
-
-func (b *Backend) stream() (machine, error) {
-	g := &gpu{b: b, loaded: map[string]cu.Function{}}
-	err := b.current(func() (err error) {
-		g.stream, err = cu.MakeStream(cu.NonBlocking)
-		return called("cuStreamCreate", err)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cuda: %w", err)
-	}
-	live.streams.Add(1)
-	return g, nil
-}
-
-// c is the stream as this package's own calls want it: cgo gives every package types of its own.
-func (g *gpu) c() C.CUstream { return C.CUstream(unsafe.Pointer(g.stream.C())) }
 
 func (g *gpu) family() int     { return g.b.sm }
 func (g *gpu) processors() int { return g.b.Device.Processors }
@@ -359,8 +343,9 @@ func (g *gpu) free(p pointer) error {
 func (g *gpu) host(bytes int64) (b []byte, err error) {
 	err = g.b.current(func() error {
 		var p unsafe.Pointer
-		const portable = 1 // page-locked for every context of the process
-		if err := result("cuMemHostAlloc", C.cuMemHostAlloc(&p, C.size_t(bytes), portable)); err != nil {
+		// Page-locked for every context of the process, and at the same address in the device's memory.
+		const portable, mapped = 1, 2
+		if err := result("cuMemHostAlloc", C.cuMemHostAlloc(&p, C.size_t(bytes), portable|mapped)); err != nil {
 			return err
 		}
 		b = unsafe.Slice((*byte)(p), bytes)
@@ -394,6 +379,12 @@ func (g *gpu) upload(dst pointer, src []byte) error {
 func (g *gpu) download(dst []byte, src pointer) error {
 	return g.b.current(func() error {
 		return called("cuMemcpyDtoHAsync", cu.MemcpyDtoHAsync(unsafe.Pointer(unsafe.SliceData(dst)), cu.DevicePtr(src), int64(len(dst)), g.stream))
+	})
+}
+
+func (g *gpu) fill(dst pointer, value byte, bytes int64) error {
+	return g.b.current(func() error {
+		return called("cuMemsetD8Async", cu.MemsetD8Async(cu.DevicePtr(dst), value, bytes, g.stream))
 	})
 }
 
@@ -487,13 +478,4 @@ func (c *gpuGraph) run() error {
 func (c *gpuGraph) close() error {
 	live.graphs.Add(-1)
 	return c.g.b.current(func() error { return result("cuGraphExecDestroy", C.cuGraphExecDestroy(c.exec)) })
-}
-
-func (g *gpu) sync() error {
-	return g.b.current(func() error { return called("cuStreamSynchronize", g.stream.Synchronize()) })
-}
-
-func (g *gpu) close() error {
-	live.streams.Add(-1)
-	return g.b.current(func() error { return called("cuStreamDestroy", g.stream.Destroy()) })
 }

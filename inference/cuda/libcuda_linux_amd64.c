@@ -160,7 +160,7 @@ F(139, cuStreamGetPriority)
 F(140, cuStreamQuery)
 F(141, cuStreamSynchronize)
 F(142, cuStreamWaitEvent)
-F(143, cuStreamWaitValue32)
+F(143, cuStreamWaitValue32_v2)
 F(144, cuStreamWriteValue32)
 F(145, cuSurfRefGetArray)
 F(146, cuSurfRefSetArray)
@@ -330,7 +330,7 @@ static const char *const names[] = {
   "cuStreamQuery",
   "cuStreamSynchronize",
   "cuStreamWaitEvent",
-  "cuStreamWaitValue32",
+  "cuStreamWaitValue32_v2",
   "cuStreamWriteValue32",
   "cuSurfRefGetArray",
   "cuSurfRefSetArray",

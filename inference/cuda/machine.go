@@ -6,7 +6,7 @@ package cuda
 type pointer uint64
 
 // A machine is one stream of one device: what it is given runs in order. Copies and launches are asynchronous; host
-// memory that they use comes from host and must stay until sync. Tests run the same sessions on an emulation.
+// memory that they use comes from host and must stay until they are done. Tests run the same sessions on an emulation.
 type machine interface {
 	family() int     // whose kernels run: 61, 75, 80
 	processors() int // how many multiprocessors share a grid
@@ -19,13 +19,29 @@ type machine interface {
 
 	upload(dst pointer, src []byte) error
 	download(dst []byte, src pointer) error
+	fill(dst pointer, value byte, bytes int64) error
 	// prepare makes a launch. Each argument is a pointer or an int64.
 	prepare(c call) (launch, error)
 	// capture records what f gives to the machine, without running it. A machine that cannot returns nil.
+	// Streams that wait in f for an event recorded in f join, and must be waited for before f ends.
 	capture(f func() error) (captured, error)
+
+	event() (event, error)
+	// record has e pass once all is done that the stream has been given so far.
+	record(e event) error
+	// wait has what the stream is given from now on begin after e has passed, as it was recorded last; an event that
+	// was never recorded holds nothing back.
+	wait(e event) error
+	// sync waits until all is done that the stream has been given.
 	sync() error
 
 	// close releases the stream; memory must have been freed.
+	close() error
+}
+
+// An event is a moment in the work of one stream, for others and the host to wait for.
+type event interface {
+	sync() error // the host waits
 	close() error
 }
 

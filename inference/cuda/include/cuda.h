@@ -383,6 +383,7 @@ typedef struct { CUdeviceptr dst; size_t pitch; unsigned int value, elementSize;
 #define cuModuleGetGlobal cuModuleGetGlobal_v2
 #define cuStreamBeginCapture cuStreamBeginCapture_v2
 #define cuStreamDestroy cuStreamDestroy_v2
+#define cuStreamWaitValue32 cuStreamWaitValue32_v2
 #define cuTexRefGetAddress cuTexRefGetAddress_v2
 #define cuTexRefSetAddress cuTexRefSetAddress_v2
 #define cuTexRefSetAddress2D cuTexRefSetAddress2D_v3

@@ -1,19 +1,23 @@
 // A CUDA driver in software, as libcuda.so.1: what inference/cuda calls, and no more. It is strict where a real one is
 // lenient or late: every call that needs a context wants it current on its thread, asynchronous copies want page-locked
-// memory and stay within one allocation, nothing that a stream is given happens before the stream is synchronised, and
-// a context that is released with anything left in it answers an error.
+// memory and stay within one allocation, nothing that a stream is given happens before the host waits for a stream or an
+// event, what several streams hold happens in a random order, and a context that is released with anything left in it
+// answers an error.
 extern "C" {
 #include "../../include/cuda.h"
 }
+#include <deque>
 #include <map>
 #include <mutex>
 #include <functional>
+#include <random>
 #include <set>
 #include <stdio.h>
 #include <string.h>
 #include <string>
 #include <vector>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "../block.h"
 
@@ -21,9 +25,24 @@ struct CUctx_st { int retained; };
 struct CUmod_st { int family; std::string text; };
 struct CUfunc_st { const KernelEntry *entry; int shared; };
 typedef std::function<CUresult()> Work;
-struct CUstream_st { std::vector<Work> queue, recorded; bool capturing; };
-struct CUgraph_st { std::vector<Work> work; };
-struct CUgraphExec_st { std::vector<Work> work; };
+
+// A lane is a queue of tasks, done one after the other: a stream's, or a branch of a captured graph's. A task waits for
+// another lane to have done so many of its own, or for a condition, and then does its work.
+struct Lane;
+struct Point { Lane *lane; size_t n; };
+struct Task { Work work; Point after; std::function<bool()> when; };
+struct Lane { std::deque<Task> tasks; size_t given, done; };
+struct Graph {
+  std::vector<Lane *> lanes;
+  std::vector<std::deque<Task>> all; // the lanes' tasks, once the capture has ended
+  std::vector<CUstream> joined;
+  bool ended;
+};
+
+struct CUstream_st { Lane own, *into; Graph *capture; };
+struct CUevent_st { Point at; Graph *capture; };
+struct CUgraph_st { Graph *graph; };
+struct CUgraphExec_st { Graph *graph; };
 
 static std::mutex mu, running; // running: blocks of the emulation one at a time
 static CUctx_st context;
@@ -32,7 +51,9 @@ static std::map<CUdeviceptr, size_t> memory;
 static std::map<char *, size_t> pinned;
 static std::map<const KernelEntry *, CUfunction> functions;
 static std::set<CUstream> streams;
+static std::set<CUevent> events;
 static std::set<CUgraphExec> execs;
+static std::set<Graph *> graphs;
 static int modules;
 static bool flip;
 
@@ -49,11 +70,63 @@ static bool locked(const void *q, size_t n) {
   auto i = pinned.upper_bound(p);
   return i != pinned.begin() && (--i, p + n <= i->first + i->second);
 }
-static CUresult give(CUstream s, Work w) {
+static CUresult give(CUstream s, Task t) {
   std::lock_guard<std::mutex> l(mu);
   if (!streams.count(s)) return CUDA_ERROR_INVALID_HANDLE; // the default stream too: nothing may use it
-  (s->capturing ? s->recorded : s->queue).push_back(w);
+  s->into->tasks.push_back(t);
+  s->into->given++;
   return CUDA_SUCCESS;
+}
+static CUresult give(CUstream s, Work w) { return give(s, Task{w, {}, nullptr}); }
+
+static bool passed(const Point &p) { return !p.lane || p.lane->done >= p.n; }
+static bool ready(Lane *l) {
+  if (l->tasks.empty()) return false;
+  Task &t = l->tasks.front();
+  return passed(t.after) && (!t.when || t.when());
+}
+
+// until does tasks of the lanes, chosen at random, until p has passed; one thread at a time.
+static std::mutex worker;
+static CUresult until(std::function<std::vector<Lane *>()> lanes, Point p, bool outermost) {
+  static std::mt19937 random(1);
+  for (;;) {
+    std::unique_lock<std::mutex> w(worker, std::defer_lock);
+    if (outermost) w.lock();
+    Work work;
+    Lane *chosen = nullptr;
+    {
+      std::lock_guard<std::mutex> l(mu);
+      if (passed(p)) return CUDA_SUCCESS;
+      std::vector<Lane *> able;
+      for (Lane *lane : lanes())
+        if (ready(lane)) able.push_back(lane);
+      if (!able.empty()) {
+        chosen = able[random() % able.size()];
+        work = chosen->tasks.front().work;
+        chosen->tasks.pop_front();
+      }
+    }
+    if (!chosen) { // all wait for the host
+      if (outermost) w.unlock();
+      usleep(200);
+      continue;
+    }
+    if (work)
+      if (CUresult r = work()) return r;
+    std::lock_guard<std::mutex> l(mu);
+    chosen->done++;
+  }
+}
+static std::vector<Lane *> every() {
+  std::vector<Lane *> all;
+  for (CUstream s : streams) all.push_back(&s->own);
+  return all;
+}
+
+static void drop(Graph *g) {
+  for (Lane *l : g->lanes) delete l;
+  delete g;
 }
 
 extern "C" {
@@ -71,7 +144,7 @@ CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice) {
 CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice) { context.retained++; *c = &context; return CUDA_SUCCESS; }
 CUresult cuDevicePrimaryCtxRelease(CUdevice) {
   if (--context.retained < 0) return CUDA_ERROR_INVALID_CONTEXT;
-  bool left = memory.size() + pinned.size() + streams.size() + execs.size() + modules > 0;
+  bool left = memory.size() + pinned.size() + streams.size() + events.size() + execs.size() + modules > 0;
   return context.retained == 0 && left ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext c) { current = c; return CUDA_SUCCESS; }
@@ -167,10 +240,17 @@ CUresult cuMemcpyDtoHAsync(void *h, CUdeviceptr d, size_t n, CUstream s) {
   return give(s, [=] { memcpy(h, (void *)d, n); return CUDA_SUCCESS; });
 }
 
+CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char value, size_t n, CUstream s) {
+  CURRENT;
+  if (!device(d, n)) return CUDA_ERROR_INVALID_VALUE;
+  return give(s, [=] { memset((void *)d, value, n); return CUDA_SUCCESS; });
+}
+
 CUresult cuStreamCreate(CUstream *s, unsigned flags) {
   CURRENT;
   if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
   *s = new CUstream_st();
+  (*s)->into = &(*s)->own;
   std::lock_guard<std::mutex> l(mu);
   streams.insert(*s);
   return CUDA_SUCCESS;
@@ -184,50 +264,127 @@ CUresult cuStreamDestroy(CUstream s) {
 }
 CUresult cuStreamSynchronize(CUstream s) {
   CURRENT;
-  std::vector<Work> all;
+  Point end;
   {
     std::lock_guard<std::mutex> l(mu);
     if (!streams.count(s)) return CUDA_ERROR_INVALID_HANDLE;
-    if (s->capturing) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    all.swap(s->queue);
+    if (s->capture) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    end = {&s->own, s->own.given};
   }
-  for (Work &w : all)
-    if (CUresult r = w()) return r;
+  return until(every, end, true);
+}
+CUresult cuStreamWaitValue32(CUstream s, CUdeviceptr p, cuuint32_t v, unsigned flags) {
+  CURRENT;
+  if (flags != 0 || !locked((void *)p, 4)) return CUDA_ERROR_INVALID_VALUE; // 0: at least v
+  return give(s, Task{nullptr, {}, [=] { return (int)(*(volatile cuuint32_t *)p - v) >= 0; }});
+}
+
+CUresult cuEventCreate(CUevent *e, unsigned) {
+  CURRENT;
+  std::lock_guard<std::mutex> l(mu);
+  events.insert(*e = new CUevent_st());
   return CUDA_SUCCESS;
 }
+CUresult cuEventDestroy(CUevent e) {
+  CURRENT;
+  std::lock_guard<std::mutex> l(mu);
+  if (!events.erase(e)) return CUDA_ERROR_INVALID_HANDLE;
+  delete e;
+  return CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent e, CUstream s) {
+  CURRENT;
+  std::lock_guard<std::mutex> l(mu);
+  if (!events.count(e) || !streams.count(s)) return CUDA_ERROR_INVALID_HANDLE;
+  *e = {{s->into, s->into->given}, s->capture};
+  return CUDA_SUCCESS;
+}
+CUresult cuEventSynchronize(CUevent e) {
+  CURRENT;
+  Point at;
+  {
+    std::lock_guard<std::mutex> l(mu);
+    if (!events.count(e)) return CUDA_ERROR_INVALID_HANDLE;
+    if (e->capture) return CUDA_ERROR_INVALID_VALUE;
+    at = e->at;
+  }
+  return until(every, at, true);
+}
+// A stream that waits for an event of a capture becomes a branch of it.
+CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned) {
+  CURRENT;
+  Point at;
+  {
+    std::lock_guard<std::mutex> l(mu);
+    if (!events.count(e) || !streams.count(s)) return CUDA_ERROR_INVALID_HANDLE;
+    if (e->capture != s->capture) {
+      if (!e->capture || s->capture || !graphs.count(e->capture) || e->capture->ended) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+      s->capture = e->capture;
+      s->capture->joined.push_back(s);
+      s->capture->lanes.push_back(s->into = new Lane());
+    }
+    at = e->at;
+  }
+  return give(s, Task{nullptr, at, nullptr});
+}
+
 CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode) {
   CURRENT;
-  if (s->capturing) return CUDA_ERROR_ILLEGAL_STATE;
-  s->capturing = true;
+  std::lock_guard<std::mutex> l(mu);
+  if (s->capture) return CUDA_ERROR_ILLEGAL_STATE;
+  s->capture = new Graph();
+  graphs.insert(s->capture);
+  s->capture->joined.push_back(s);
+  s->capture->lanes.push_back(s->into = new Lane());
   return CUDA_SUCCESS;
 }
-CUresult cuStreamEndCapture(CUstream s, CUgraph *g) {
+CUresult cuStreamEndCapture(CUstream s, CUgraph *out) {
   CURRENT;
-  if (!s->capturing) return CUDA_ERROR_ILLEGAL_STATE;
-  s->capturing = false;
-  *g = new CUgraph_st{s->recorded};
-  s->recorded.clear();
+  std::lock_guard<std::mutex> l(mu);
+  Graph *g = s->capture;
+  if (!g || g->joined[0] != s) return CUDA_ERROR_ILLEGAL_STATE;
+  g->ended = true;
+  for (CUstream j : g->joined) j->capture = nullptr, j->into = &j->own;
+  for (Lane *lane : g->lanes) {
+    g->all.push_back(lane->tasks);
+    lane->tasks.clear();
+  }
+  // Every branch must end in something that the first one waits for.
+  std::map<Lane *, size_t> reached = {{g->lanes[0], g->lanes[0]->given}};
+  for (size_t round = 0; round < g->lanes.size(); round++)
+    for (size_t i = 0; i < g->lanes.size(); i++)
+      for (size_t k = 0; k < reached[g->lanes[i]]; k++)
+        if (Lane *to = g->all[i][k].after.lane) reached[to] = std::max(reached[to], g->all[i][k].after.n);
+  for (Lane *lane : g->lanes)
+    if (reached[lane] < lane->given) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  *out = new CUgraph_st{g};
   return CUDA_SUCCESS;
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *e, CUgraph g, unsigned long long) {
   CURRENT;
-  *e = new CUgraphExec_st{g->work};
+  *e = new CUgraphExec_st{g->graph};
   std::lock_guard<std::mutex> l(mu);
   execs.insert(*e);
   return CUDA_SUCCESS;
 }
-CUresult cuGraphDestroy(CUgraph g) { delete g; return CUDA_SUCCESS; }
+CUresult cuGraphDestroy(CUgraph g) { delete g; return CUDA_SUCCESS; } // its Exec keeps what was recorded
 CUresult cuGraphExecDestroy(CUgraphExec e) {
   CURRENT;
   std::lock_guard<std::mutex> l(mu);
   if (!execs.erase(e)) return CUDA_ERROR_INVALID_HANDLE;
+  graphs.erase(e->graph);
+  drop(e->graph);
   delete e;
   return CUDA_SUCCESS;
 }
 CUresult cuGraphLaunch(CUgraphExec e, CUstream s) {
   CURRENT;
-  for (Work &w : e->work)
-    if (CUresult r = give(s, w)) return r;
-  return CUDA_SUCCESS;
+  Graph *g = e->graph;
+  return give(s, [=] {
+    for (size_t i = 0; i < g->lanes.size(); i++) g->lanes[i]->tasks = g->all[i], g->lanes[i]->done = 0;
+    for (Lane *lane : g->lanes)
+      if (CUresult r = until([=] { return g->lanes; }, Point{lane, lane->given}, false)) return r;
+    return CUDA_SUCCESS;
+  });
 }
 }
