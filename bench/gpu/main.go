@@ -37,6 +37,7 @@ type options struct {
 	settings              string
 	network               string
 	threads               int
+	describe, family      bool
 }
 
 func main() {
@@ -54,12 +55,33 @@ func main() {
 	flag.StringVar(&o.settings, "settings", "coding,stream", "coding: pictures and vectors to payloads and back; stream: pictures to stream bytes and back")
 	flag.StringVar(&o.network, "network", "", "log of go test -bench Network, whose figures join the table")
 	flag.IntVar(&o.threads, "threads", 0, "threads of the host (0: one for each core)")
+	flag.BoolVar(&o.describe, "describe", false, "only describe the devices")
+	flag.BoolVar(&o.family, "family", false, "only print the kernel family that auto takes on the device")
 	flag.Parse()
+	if o.describe || o.family {
+		describe(&o)
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, &o, flag.Args(), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "gpu:", err)
 		os.Exit(1)
+	}
+}
+
+func describe(o *options) {
+	all, absent := backends.Devices()
+	for _, d := range all {
+		switch {
+		case o.family && d.ID == o.device && len(d.Kernels) > 0:
+			fmt.Println(d.Kernels[len(d.Kernels)-1])
+		case o.describe && d.ID != "cpu":
+			fmt.Printf("%s: %s, capability %s, %d MiB (%d free), driver %s, kernels %s\n", d.ID, d.Name, d.Capability, d.Memory>>20, d.Free>>20, d.Driver, strings.Join(d.Kernels, " "))
+		}
+	}
+	for kind, why := range absent {
+		fmt.Printf("%s: none: %s\n", kind, why)
 	}
 }
 
