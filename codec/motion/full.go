@@ -21,6 +21,16 @@ func displacements(r int) []displacement {
 	return list
 }
 
+// Displacements lists y and x of all displacements within r samples, in the order that decides between equals. Those
+// within less are in the same order.
+func Displacements(r int) []int8 {
+	var list []int8
+	for _, d := range displacements(r) {
+		list = append(list, int8(d.y), int8(d.x))
+	}
+	return list
+}
+
 // A full search finds for each unit of 4x4 samples of a small picture two displacements into another: the one whose
 // sum of absolute differences is least over the unit alone, and the one where it is least over the unit and its eight
 // neighbours (outside: the nearest inside), weighted 1 2 1 in both directions. The first finds small things, the

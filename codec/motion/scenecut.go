@@ -5,16 +5,17 @@ import "github.com/nvcodec/nvcodec/yuv"
 // SceneCut reports whether cur is better coded without ref: whether at an eighth of the resolution, after removing what
 // is smooth (light and fades), few of the blocks of cur are found near their place in ref.
 func SceneCut(cur, ref *yuv.Planes) bool {
-	inter, intra := cutCosts(cur, ref)
-	return cut(inter, intra)
+	return Cut(CutCosts(cur, ref))
 }
 
-// cut compares the cost of the best displacements with that of the blocks themselves.
-func cut(inter, intra int64) bool { return 3*inter > 2*intra }
+// Cut compares the two sums of CutCosts.
+func Cut(inter, intra int64) bool { return 3*inter > 2*intra }
 
 const cutReach = 8
 
-func cutCosts(cur, ref *yuv.Planes) (inter, intra int64) {
+// CutCosts returns both sides of the rule for scene cuts: the cost of the best displacements and that of the blocks
+// themselves.
+func CutCosts(cur, ref *yuv.Planes) (inter, intra int64) {
 	c, r := detail(cur, 0), detail(ref, cutReach)
 	hu, wu := cur.H/32, cur.W/32
 	moved, still := newFull(hu, wu, cutReach, 1), newFull(hu, wu, 0, 1)

@@ -49,7 +49,7 @@ func TestSceneCut(t *testing.T) {
 		"pan and noise":           {pair{moving(w, h, 1), moving(w, h, 0)}, false},
 	} {
 		if got := SceneCut(c.cur, c.ref); got != c.want {
-			inter, intra := cutCosts(c.cur, c.ref)
+			inter, intra := CutCosts(c.cur, c.ref)
 			t.Errorf("%s: %v (%d against %d)", name, got, inter, intra)
 		}
 	}

@@ -43,10 +43,10 @@ func NewSearcher(t *Tables, k kernel.Set, w, h, threads, reach int) *Searcher {
 	if w <= 0 || h <= 0 || w%64 != 0 || h%64 != 0 {
 		panic("motion: the size of a picture must be a multiple of 64")
 	}
-	threads, reach = max(threads, 1), min(max(reach, 0), maxVector/4)
+	threads, reach = max(threads, 1), Reach(reach)
 	s := &Searcher{t: t, sad: k.SAD16, w: w, h: h, hb: h / 16, wb: w / 16, threads: threads, limit: 4 * reach}
 	s.ref = newPhases(w, h, threads)
-	r4, r8 := min(quarterSide, reach/4), reach/8
+	r4, r8 := FullReach(reach)
 	s.cur4, s.ref4 = newSmall(w/4, h/4, 0), newSmall(w/4, h/4, r4)
 	s.cur8, s.ref8 = newSmall(w/8, h/8, 0), newSmall(w/8, h/8, r8)
 	s.full4, s.full8 = newFull(h/16, w/16, r4, threads), newFull(h/32, w/32, r8, threads)
@@ -56,6 +56,12 @@ func NewSearcher(t *Tables, k kernel.Set, w, h, threads, reach int) *Searcher {
 	s.choice.init(s.hb, s.wb)
 	return s
 }
+
+// Reach returns how far vectors may point, in samples, when so much is asked for.
+func Reach(reach int) int { return min(max(reach, 0), maxVector/4) }
+
+// FullReach returns how far the full searches go, in samples at a quarter and at an eighth of the resolution.
+func FullReach(reach int) (quarter, eighth int) { return min(quarterSide, reach/4), reach / 8 }
 
 // Search returns the field (vy, vx)[h/16][w/16] that predicts cur from ref, both source pictures at padded size, where
 // before is the field of the frame before (nil: zero) and qp the frame's own.

@@ -4,6 +4,7 @@
 #include "device.cuh"
 
 typedef unsigned long long u64;
+typedef unsigned short u16;
 
 DEVICE int laneIndex() { return threadIndex() & 31; }
 

@@ -1,0 +1,120 @@
+// What the kernels of the motion search share. codec/motion says what is found; these kernels find the same.
+//
+// A vector is (y, x) in quarter luma samples, in memory an int16 of each, as one word. Pictures at padded size begin
+// with their luma plane, rows tight. All of a search lies in one block of memory that search.go lays out.
+#pragma once
+#include "lanes.cuh"
+
+// sad4 adds the absolute differences of four bytes to c; select is a choice between two registers that compilers do not
+// turn into one between places in memory.
+#ifdef NVCODEC_EMULATE
+DEVICE u32 select(bool first, u32 a, u32 b) { return first ? a : b; }
+
+DEVICE u32 sad4(u32 a, u32 b, u32 c) {
+  for (int i = 0; i < 4; i++) {
+    i32 d = (i32)(a >> (8 * i) & 255) - (i32)(b >> (8 * i) & 255);
+    c += d < 0 ? -d : d;
+  }
+  return c;
+}
+#else
+DEVICE u32 select(bool first, u32 a, u32 b) {
+  u32 d;
+  asm("{ .reg .pred p; setp.ne.u32 p, %3, 0; selp.b32 %0, %1, %2, p; }" : "=r"(d) : "r"(a), "r"(b), "r"((u32)first));
+  return d;
+}
+
+DEVICE u32 sad4(u32 a, u32 b, u32 c) {
+  u32 d;
+  asm("vabsdiff4.u32.u32.u32.add %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+  return d;
+}
+#endif
+
+// between is four bytes of b:a, from byte number at (0..3) on.
+DEVICE u32 between(u32 a, u32 b, i32 at) { return permute(a, b, 0x3210u + 0x1111u * (u32)at); }
+
+struct Vector {
+  i32 y, x;
+};
+
+DEVICE Vector unpacked(u32 v) { return Vector{(i32)(i16)v, (i32)(i16)(v >> 16)}; }
+DEVICE u32 packed(Vector v) { return ((u32)v.y & 0xffff) | (u32)v.x << 16; }
+
+DEVICE i32 abs32(i32 x) { return x < 0 ? -x : x; }
+DEVICE bool inside(Vector v, i32 limit) { return abs32(v.y) <= limit && abs32(v.x) <= limit; }
+
+// bitLength is the number of bits of a number that is not negative.
+DEVICE i32 bitLength(i32 x) { return x == 0 ? 0 : 32 - __builtin_clz((u32)x); }
+
+// distance is a rough guess of what a vector costs next to another, in 1/16 bit.
+DEVICE i32 distance(Vector a, Vector b) {
+  i32 y = abs32(a.y - b.y), x = abs32(a.x - b.x);
+  return (y == 0 ? 0 : 16 + 32 * bitLength(y)) + (x == 0 ? 0 : 16 + 32 * bitLength(x));
+}
+
+// neighbour is number n of the eight vectors around v, in raster order.
+DEVICE Vector neighbour(Vector v, i32 n, i32 step) {
+  i32 k = n < 4 ? n : n + 1;
+  return Vector{v.y + (k / 3 - 1) * step, v.x + (k % 3 - 1) * step};
+}
+
+// The reference's luma at all sixteen quarter-sample phases (phase 4*(vy&3) + (vx&3)) with a margin that stands for
+// clamped coordinates: a block whose origin lies 20 samples before an edge or 4 past it sees only repeated samples
+// along that axis. Columns lie in strips of 16 samples, so that any block of 16x16 lies in two short runs of memory.
+enum { marginRows = 20, marginColumns = 32, outsidePast = 4 };
+
+struct Phases {
+  const u8 *p;
+  i32 w, h, rows;
+  i64 plane; // bytes
+};
+
+DEVICE i32 phaseRows(i32 h) { return h + 2 * marginRows; }
+DEVICE i32 phaseStrips(i32 w) { return (w + 2 * marginColumns) / 16; }
+
+DEVICE Phases phasesOf(const u8 *p, i32 w, i32 h) { return Phases{p, w, h, phaseRows(h), (i64)phaseStrips(w) * phaseRows(h) * 16}; }
+
+// A Sixteen is a row of a block.
+struct Sixteen {
+  u32 w[4];
+};
+
+DEVICE Sixteen sixteen(const u8 *p) {
+  u32x4 v = *(const u32x4 *)p;
+  return Sixteen{{v[0], v[1], v[2], v[3]}};
+}
+
+// blockRow is row r of block (i, j) of a picture.
+DEVICE Sixteen blockRow(const u8 *picture, i32 w, i32 i, i32 j, i32 r) { return sixteen(picture + (i64)(16 * i + r) * w + 16 * j); }
+
+// A Window is where row r of a block's counterpart lies: in two runs, from byte x % 16 on.
+struct Window {
+  Sixteen a, b;
+  i32 x;
+};
+
+// window reads row r of what block (i, j) is compared with at v.
+DEVICE Window window(const Phases &ref, i32 i, i32 j, i32 r, Vector v) {
+  i32 y = clamp32(16 * i + (v.y >> 2), -marginRows, ref.h + outsidePast) + marginRows + r;
+  i32 x = clamp32(16 * j + (v.x >> 2), -marginRows, ref.w + outsidePast) + marginColumns;
+  const u8 *p = ref.p + ((v.y & 3) * 4 + (v.x & 3)) * ref.plane + ((i64)(x >> 4) * ref.rows + y) * 16;
+  return Window{sixteen(p), sixteen(p + (i64)ref.rows * 16), x};
+}
+
+DEVICE u32 windowSAD(const Window &f, const Sixteen &cur) {
+  u32 all[8], w[6], t[5], sum = 0;
+  UNROLL for (int k = 0; k < 4; k++) all[k] = f.a.w[k], all[4 + k] = f.b.w[k];
+  UNROLL for (int k = 0; k < 6; k++) w[k] = select(f.x & 8, all[k + 2], all[k]);
+  UNROLL for (int k = 0; k < 5; k++) t[k] = select(f.x & 4, w[k + 1], w[k]);
+  UNROLL for (int k = 0; k < 4; k++) sum = sad4(cur.w[k], between(t[k], t[k + 1], f.x & 3), sum);
+  return sum;
+}
+
+DEVICE u32 rowSAD(const Phases &ref, const Sixteen &cur, i32 i, i32 j, i32 r, Vector v) { return windowSAD(window(ref, i, j, r, v), cur); }
+
+// halfSum is a sum over half a warp, which takes a vector with a row to each lane.
+DEVICE u32 halfSum(u32 x) {
+  UNROLL for (int mask = 8; mask > 0; mask /= 2) x += shuffleXor(x, mask);
+  return x;
+}

@@ -1,0 +1,304 @@
+// The choice: five passes over the blocks in the order of a wavefront.
+#pragma once
+#include "motion_field.cuh"
+
+// A Node is what a pass leaves of a block, one word of 64 bits that is written and read as one, so that nothing else
+// need tell when it is there: the vector, and above it how it is coded, whether the pass changed it, and that it is
+// known. Passes have fields of their own, so that one may begin where the one before is still at work.
+enum { isNew = 1, isKept = 2, howMask = 3, isChanged = 4, isKnown = 8 };
+
+struct Node {
+  u32 v, flags;
+};
+
+#ifdef NVCODEC_EMULATE
+DEVICE u64 peek(const u64 *p) { return *p; }
+DEVICE void publish(u64 *p, u64 v) { *p = v; }
+DEVICE u64 again(const u64 *) { __builtin_trap(); } // blocks run one after the other: nothing comes by waiting
+#else
+// peek reads what another multiprocessor may just have written.
+DEVICE u64 peek(const u64 *p) {
+  u64 v;
+  asm volatile("ld.volatile.u64 %0, [%1];" : "=l"(v) : "l"(p));
+  return v;
+}
+DEVICE void publish(u64 *p, u64 v) { asm volatile("st.volatile.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory"); }
+DEVICE u64 again(const u64 *p) { return peek(p); }
+#endif
+
+DEVICE bool known(u64 w) { return w >> 32 & isKnown; }
+
+// What the decisions of the vector coder cost, in 1/16 bit: flags[context][0 or 1], then residual[context][class], the
+// cost of a magnitude class of a residual with the uniform bits that follow it. Contexts are numbered as in
+// codec/motion.
+enum { ctxLeft = 1, ctxUp = 65, ctxRight = 81, ctxKept = 89, ctxZero = 95, ctxSign = 98, ctxTop = 100, ctxClass = 111, classContexts = 42, classes = 13 };
+
+struct Rates {
+  u16 flags[ctxClass][2];
+  u16 residual[classContexts][classes];
+};
+
+// Around is what a block's cost depends on: its neighbours left, up and up-right, and its vector in the frame before.
+struct Around {
+  Node left, up, right;
+  u32 kept;
+};
+
+DEVICE i32 least3(i32 a, i32 b, i32 c) {
+  i32 d = a < b ? a : b;
+  return c < d ? c : d;
+}
+
+DEVICE i32 middle(i32 a, i32 b, i32 c) {
+  i32 lo = a < b ? a : b, hi = a < b ? b : a;
+  return c < lo ? lo : c > hi ? hi : c;
+}
+
+DEVICE u32 median(const Around &a) {
+  Vector l = unpacked(a.left.v), u = unpacked(a.up.v), r = unpacked(a.right.v);
+  return packed(Vector{middle(l.y, u.y, r.y), middle(l.x, u.x, r.x)});
+}
+
+// residualBits is what v less the median of p, q and s costs; size becomes its class.
+DEVICE i32 residualBits(const Rates &t, i32 axis, i32 before, i32 p, i32 q, i32 s, i32 v, i32 &size) {
+  i32 lo = least3(p, q, s), hi = -least3(-p, -q, -s), d = v - (p + q + s - lo - hi), m = abs32(d), spread = bitLength(hi - lo);
+  size = bitLength(m);
+  i32 cost = t.residual[before * 7 + (spread < 6 ? spread : 6)][size];
+  if (size > 0) cost += t.flags[ctxSign + axis][d < 0];
+  if (size > 1) cost += t.flags[ctxTop + size - 2][m >> (size - 2) & 1];
+  return cost;
+}
+
+// vectorBits is the cost of v.
+DEVICE i32 vectorBits(const Rates &t, const Around &a, u32 v) {
+  u32 left = a.left.v, up = a.up.v, right = a.right.v, kept = a.kept;
+  i32 news2 = (i32)((a.left.flags & isNew) + (a.up.flags & isNew)), news = news2 + (i32)(a.right.flags & isNew);
+  i32 keeps = (i32)((a.left.flags & isKept) + (a.up.flags & isKept)) / isKept;
+  i32 bits = t.flags[ctxLeft + (left == up) + 2 * (left == right) + 4 * (left == kept) + 8 * news + 32 * (keeps > 0)][v == left];
+  if (v == left) return bits;
+  if (up != left) {
+    bits += t.flags[ctxUp + (up == right) + 2 * (up == kept) + 4 * news][v == up];
+    if (v == up) return bits;
+  }
+  if (right != left && right != up) {
+    bits += t.flags[ctxRight + (right == kept) + 2 * news][v == right];
+    if (v == right) return bits;
+  }
+  if (kept != left && kept != up && kept != right) {
+    bits += t.flags[ctxKept + (kept == 0) + 2 * keeps][v == kept];
+    if (v == kept) return bits;
+  }
+  if (left != 0 && up != 0 && right != 0 && kept != 0) {
+    bits += t.flags[ctxZero + news2][v == 0];
+    if (v == 0) return bits;
+  }
+  Vector l = unpacked(left), u = unpacked(up), r = unpacked(right), w = unpacked(v);
+  i32 sizeY, sizeX;
+  bits += residualBits(t, 0, 0, l.y, u.y, r.y, w.y, sizeY);
+  return bits + residualBits(t, 1, 1 + (sizeY < 4 ? sizeY : 4), l.x, u.x, r.x, w.x, sizeX);
+}
+
+// codedAs is how v is coded there.
+DEVICE u32 codedAs(const Around &a, u32 v) {
+  u32 how = v != a.left.v && v != a.up.v && v != a.right.v && v != a.kept && v != 0 ? isNew : 0;
+  return how | (v == a.kept ? isKept : 0);
+}
+
+// A Place is a block of a pass with all that its decision depends on: of this pass left, up and right (up-right); of the
+// pass before its own node and those to the right, below, below to the left and one further left; of the frame before
+// the vectors of the block itself, to the right, below and below to the left.
+struct Place {
+  i32 pass, i, j, hb, wb;
+  Node left, up, right;
+  Node own, next, below, below1, below2;
+  u32 kept, keptNext, keptBelow, keptBelow1;
+};
+
+// around is what the block's own cost depends on.
+DEVICE Around around(const Place &p) {
+  if (p.i == 0) {
+    Node n = p.j == 0 ? Node{0, 0} : p.left;
+    return Around{n, n, n, p.kept};
+  }
+  return Around{p.j == 0 ? p.up : p.left, p.up, p.j + 1 == p.wb ? p.up : p.right, p.kept};
+}
+
+// A Part is one of the costs that a vector is judged by: a block around which it counts, and that block's vector.
+struct Part {
+  Around around;
+  u32 v;
+  bool there;
+};
+
+// part is, for v of this block: 0 the block itself; 1, 2, 3 the blocks to the right, below and below to the left.
+DEVICE Part part(const Place &p, const Around &a, Node v, i32 number) {
+  switch (number) {
+  case 0: return Part{a, v.v, true};
+  case 1: {
+    Node up = p.i > 0 ? p.right : v; // what is up-right of it is not known yet
+    return Part{{v, up, up, p.keptNext}, p.next.v, p.j + 1 < p.wb};
+  }
+  case 2: return Part{{p.j > 0 ? p.below1 : v, v, p.j + 1 < p.wb ? p.next : v, p.keptBelow}, p.below.v, p.i + 1 < p.hb};
+  }
+  return Part{{p.j > 1 ? p.below2 : p.left, p.left, v, p.keptBelow1}, p.below1.v, p.i + 1 < p.hb && p.j > 0};
+}
+
+// settled says that nothing the decision depends on has changed since the pass before, so that it would come out the same.
+DEVICE bool settled(const Place &p) {
+  u32 changed = p.own.flags | (p.j > 0 ? p.left.flags : 0);
+  if (p.i > 0) changed |= p.up.flags | (p.j + 1 < p.wb ? p.right.flags : 0);
+  if (p.j + 1 < p.wb) changed |= p.next.flags;
+  if (p.i + 1 < p.hb) changed |= p.below.flags | (p.j > 0 ? p.below1.flags : 0) | (p.j > 1 ? p.below2.flags : 0);
+  return p.pass > 1 && !(changed & isChanged);
+}
+
+// A block of threads takes one row of one pass; half a warp takes a candidate: each lane a row of its SAD, and the first
+// four also a part of its rate.
+enum { choosePasses = 5, chooseCandidates = 10, chooseThreads = 16 * chooseCandidates };
+
+// candidate is number n of those that come first.
+DEVICE u32 candidate(const Place &p, const Around &a, u32 found, u32 whole, i32 n, bool &there) {
+  there = n < 8 || p.pass > 0;
+  switch (n) {
+  case 0: return a.left.v;
+  case 1: return a.up.v;
+  case 2: return a.right.v;
+  case 3: return a.kept;
+  case 4: return 0;
+  case 5: return median(a);
+  case 6: return found;
+  case 7: return p.pass > 0 ? p.own.v : whole;
+  case 8: there = there && p.j + 1 < p.wb; return p.next.v;
+  }
+  there = there && p.i + 1 < p.hb;
+  return p.below.v;
+}
+
+struct Choice {
+  const Rates *rates;
+  Phases ref;
+  i32 lambda, limit;
+  u32 whole;
+};
+
+// candidateKey is cost << 4 | number of a vector, the same in all lanes of the half; the greatest where there is none.
+DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, const Sixteen &line, u32 v, bool there, i32 number) {
+  i32 lane = laneIndex() % 16;
+  there = there && inside(unpacked(v), c.limit);
+  u32 cost = 0;
+  if (there) {
+    Window f = window(c.ref, p.i, p.j, lane, unpacked(v)); // on its way while the rate is computed
+    i32 bits = 0;
+    if (lane < (p.pass > 0 ? 4 : 1)) {
+      Part q = part(p, a, Node{v, codedAs(a, v)}, lane);
+      if (q.there) bits = vectorBits(*c.rates, q.around, q.v);
+      if (p.pass == 0 && v == c.whole) { // so that a motion of the whole picture can begin somewhere
+        i32 zero = vectorBits(*c.rates, a, 0);
+        bits = zero < bits ? zero : bits;
+      }
+    }
+    cost = 16 * windowSAD(f, line) + (u32)(c.lambda * bits);
+  }
+  cost = halfSum(cost);
+  return there ? cost << 4 | (u32)number : ~0u;
+}
+
+// search_choose is all passes. Its blocks of threads take rows of passes by a ticket, in an order in which each row
+// comes after those that it waits for: the one above in its pass, and the one below in the pass before. So those are
+// running or done, however few blocks run at a time.
+KERNEL_OF(chooseThreads, 4) void search_choose(u32 *vectors, u64 *nodes, u32 *ticket, const u32 *found, const u32 *before, const WholeSearch *search, const Rates *rates,
+                                               const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame, i64 w_, i64 h_, i64 limit) {
+  SHARED u32 taken;
+  SHARED Rates costs;
+  SHARED u64 input[2][3];
+  SHARED u32 words[2][3], keys[2][chooseCandidates], tries[chooseCandidates];
+  i32 thread = threadIndex(), half = thread / 16, lane = thread % 16;
+  if (thread == 0) taken = atomicIncrement(ticket);
+  for (i32 k = thread; k < (i32)sizeof(Rates) / 4; k += chooseThreads) ((u32 *)&costs)[k] = ((const u32 *)rates)[k];
+  barrier();
+  i32 w = (i32)w_, h = (i32)h_;
+  Place p = {};
+  p.hb = h / 16, p.wb = w / 16;
+  p.pass = (i32)taken % choosePasses, p.i = (i32)taken / choosePasses - 2 * p.pass;
+  if (p.i < 0 || p.i >= p.hb) return;
+  Choice c = {&costs, phasesOf(phases, w, h), lambdas[frame[0]], (i32)limit, packed(Vector{search->best[wholeSteps].y, search->best[wholeSteps].x})};
+  i32 units = p.hb * p.wb, first = p.i * p.wb;
+  u64 *mine = nodes + (i64)p.pass * units;
+
+  // The first warp reads ahead what comes new with the next block: a lane each the nodes above to the right, to the
+  // right and below, and words of the fields before and found. -1 is ahead of the first block.
+  const u64 *node = 0;
+  const u32 *word = 0;
+  if (thread == 0 && p.i > 0) node = mine + first - p.wb + 1;
+  if (thread == 1 && p.pass > 0) node = mine - units + first + 1;
+  if (thread == 2 && p.pass > 0 && p.i + 1 < p.hb) node = mine - units + first + p.wb;
+  if (thread == 3) word = before + first + 1;
+  if (thread == 4 && p.i + 1 < p.hb) word = before + first + p.wb;
+  if (thread == 5) word = found + first;
+  bool right = thread == 0 || thread == 1 || thread == 3;
+  i32 begin = right ? -1 : 0, end = right ? p.wb - 1 : p.wb; // blocks for which there is one
+  u64 ahead = 0;
+  u32 aheadWord = 0;
+  if (right) {
+    if (node) ahead = peek(node - 1);
+    if (word) aheadWord = word[-1];
+  }
+  Sixteen line = {}, nextLine = blockRow(cur, w, p.i, 0, lane);
+
+  for (p.j = -1; p.j < p.wb; p.j++) {
+    i32 side = p.j & 1;
+    bool reads = p.j >= begin && p.j < end;
+    if (thread < 3) {
+      if (node && reads) {
+        while (!known(ahead)) ahead = again(node + p.j);
+      }
+      input[side][thread] = node && reads ? ahead : 0;
+    } else if (thread < 6) {
+      words[side][thread - 3] = word && reads ? aheadWord : 0;
+    }
+    barrier();
+    p.up = p.right, p.own = p.next, p.below2 = p.below1, p.below1 = p.below;
+    p.kept = p.keptNext, p.keptBelow1 = p.keptBelow;
+    p.right = Node{(u32)input[side][0], (u32)(input[side][0] >> 32)};
+    p.next = Node{(u32)input[side][1], (u32)(input[side][1] >> 32)};
+    p.below = Node{(u32)input[side][2], (u32)(input[side][2] >> 32)};
+    p.keptNext = words[side][0], p.keptBelow = words[side][1];
+    u32 here = words[side][2];
+    line = nextLine;
+    reads = p.j + 1 >= begin && p.j + 1 < end;
+    if (node && reads) ahead = peek(node + p.j + 1);
+    if (word && reads) aheadWord = word[p.j + 1];
+    if (p.j + 1 < p.wb && p.j >= 0) nextLine = blockRow(cur, w, p.i, p.j + 1, lane);
+    if (p.j < 0) continue;
+
+    Node done;
+    if (settled(p)) {
+      done = Node{p.own.v, (p.own.flags & howMask) | isKnown};
+    } else {
+      Around a = around(p);
+      bool there;
+      u32 v = candidate(p, a, here, c.whole, half, there);
+      u32 key = candidateKey(c, p, a, line, v, there, half);
+      if (lane == 0) keys[0][half] = key, tries[half] = v;
+      barrier();
+      u32 best = ~0u;
+      UNROLL for (int n = 0; n < chooseCandidates; n++) best = keys[0][n] < best ? keys[0][n] : best;
+      u32 base = tries[best & 15];
+      best &= ~15u;
+      v = packed(neighbour(unpacked(base), half & 7, 1));
+      key = half < 8 ? candidateKey(c, p, a, line, v, true, half + 1) : ~0u;
+      if (lane == 0) keys[1][half] = key;
+      barrier();
+      UNROLL for (int n = 0; n < 8; n++) best = keys[1][n] < best ? keys[1][n] : best;
+      v = (best & 15) == 0 ? base : packed(neighbour(unpacked(base), (i32)(best & 15) - 1, 1));
+      u32 how = codedAs(a, v);
+      bool changed = p.pass == 0 || v != p.own.v || how != (p.own.flags & howMask);
+      done = Node{v, how | (changed ? isChanged : 0) | isKnown};
+    }
+    p.left = done;
+    if (thread == 0) {
+      publish(mine + first + p.j, (u64)done.flags << 32 | done.v);
+      if (p.pass + 1 == choosePasses) vectors[first + p.j] = done.v;
+    }
+  }
+}

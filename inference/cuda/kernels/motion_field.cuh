@@ -1,0 +1,172 @@
+// The vector of the whole picture, and for each block the one that it begins with and its refinement.
+#pragma once
+#include "motion_small.cuh"
+
+// A Whole is the best vector for the picture so far and the sum of SADs over the blocks of even row and column.
+struct Whole {
+  i32 y, x;
+  u64 least;
+};
+
+// What is tried for the whole picture: three vectors, then five times the eight around the best. Nothing of it comes to
+// the host: each launch tries one step, and begins with what the sums of the step before say.
+enum { wholeSteps = 6, wholeTries = 8 };
+
+struct WholeSearch {
+  u64 sums[wholeSteps][wholeTries];
+  Whole best[wholeSteps + 1]; // before each step
+  Vector first[2];            // what the full searches found
+};
+
+// tried is try n of a step; whether there is one is for inside to say.
+DEVICE Vector tried(const WholeSearch &s, i32 step, i32 n) {
+  if (step == 0) return n == 0 ? Vector{0, 0} : s.first[n == 1 ? 0 : 1];
+  return neighbour(Vector{s.best[step].y, s.best[step].x}, n, 32 >> step);
+}
+
+// settledWhole is the best vector before a step, when the sums of all earlier ones are mine.
+DEVICE Whole settledWhole(const WholeSearch &s, i32 step, i32 limit) {
+  if (step == 0) return Whole{0, 0, 1ull << 62};
+  Whole best = step == 1 ? Whole{0, 0, 1ull << 62} : s.best[step - 1];
+  i32 tries = step == 1 ? 3 : wholeTries;
+  for (i32 n = 0; n < tries; n++) {
+    Vector v = tried(s, step - 1, n);
+    if (inside(v, limit) && s.sums[step - 1][n] < best.least) best = Whole{v.y, v.x, s.sums[step - 1][n]};
+  }
+  return best;
+}
+
+// leastTotal is the place in the list of the displacement that is best for all units; all threads of a block come to it.
+DEVICE i32 leastTotal(const u32 *totals, const i8 *list, i32 count, i32 r) {
+  SHARED u64 least[256];
+  u64 best = ~0ull;
+  for (i32 n = threadIndex(); n < count; n += 256) {
+    u64 key = (u64)totals[n] << placeBits | (u32)n;
+    if (inside(displacement(list, n), r) && key < best) best = key;
+  }
+  least[threadIndex()] = best;
+  for (i32 half = 128; half > 0; half /= 2) {
+    barrier();
+    if (threadIndex() < half && least[threadIndex() + half] < least[threadIndex()]) least[threadIndex()] = least[threadIndex() + half];
+  }
+  barrier();
+  i32 place = (i32)(least[0] & ((1 << placeBits) - 1));
+  barrier();
+  return place;
+}
+
+// search_whole tries one step. Each warp takes every so many'th of the blocks of even row and column.
+KERNEL void search_whole(WholeSearch *search, const u32 *totals, const i8 *list, const u8 *cur, const u8 *phases, i64 w_, i64 h_, i64 r4, i64 r8, i64 count4, i64 count8,
+                         i64 limit_, i64 step_, i64 warps) {
+  i32 w = (i32)w_, h = (i32)h_, limit = (i32)limit_, step = (i32)step_, lane = laneIndex(), across = w / 32;
+  SHARED WholeSearch mine; // the little of it that this step needs
+  SHARED u32 sums[8][wholeTries];
+  if (step == 0) {
+    Vector d4 = displacement(list, leastTotal(totals, list, (i32)count4, (i32)r4));
+    Vector d8 = displacement(list, leastTotal(totals + count4, list, (i32)count8, (i32)r8));
+    if (threadIndex() == 0) {
+      mine.first[0] = Vector{16 * d4.y, 16 * d4.x}, mine.first[1] = Vector{32 * d8.y, 32 * d8.x};
+      if (blockIndex() == 0) search->first[0] = mine.first[0], search->first[1] = mine.first[1];
+    }
+  } else if (threadIndex() == 0) {
+    mine.best[step] = settledWhole(*search, step, limit);
+    if (blockIndex() == 0) search->best[step] = mine.best[step];
+  }
+  barrier();
+  i32 tries = step == 0 ? 3 : wholeTries, half = lane / 16, row = lane % 16;
+  Phases ref = phasesOf(phases, w, h);
+  Vector v[wholeTries / 2];
+  u32 sum[wholeTries / 2];
+  UNROLL for (int n = 0; n < wholeTries / 2; n++) v[n] = tried(mine, step, 2 * n + half), sum[n] = 0;
+  for (i32 k = (i32)(unit() / 32); k < across * (h / 32); k += (i32)warps) {
+    i32 i = k / across * 2, j = k % across * 2;
+    Sixteen line = blockRow(cur, w, i, j, row);
+    UNROLL for (int n = 0; n < wholeTries / 2; n++) {
+      if (2 * n + half < tries && inside(v[n], limit)) sum[n] += rowSAD(ref, line, i, j, row, v[n]);
+    }
+  }
+  UNROLL for (int n = 0; n < wholeTries / 2; n++) {
+    u32 all = halfSum(sum[n]);
+    if (row == 0) sums[threadIndex() / 32][2 * n + half] = all;
+  }
+  barrier();
+  if (threadIndex() < wholeTries) {
+    u64 all = 0;
+    for (int k = 0; k < 8; k++) all += sums[k][threadIndex()];
+    atomicAdd(&search->sums[step][threadIndex()], all);
+  }
+}
+
+// A Pick is the best of a block's candidates so far: the least cost << 4 | number.
+struct Pick {
+  u32 key, sad;
+};
+
+// better keeps the better of what both halves of a warp have.
+DEVICE Pick better(Pick a) {
+  Pick b = {shuffleXor(a.key, 16), shuffleXor(a.sad, 16)};
+  return b.key < a.key ? b : a;
+}
+
+// search_start gives every block, a warp each, the best of ten candidates.
+KERNEL void search_start(u32 *found, u32 *sads, WholeSearch *search, const u32 *keys, const i8 *list, const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame,
+                         i64 w_, i64 h_, i64 limit) {
+  i32 w = (i32)w_, h = (i32)h_, wb = w / 16, hb = h / 16, lane = laneIndex(), k = (i32)(unit() / 32);
+  Whole best = settledWhole(*search, wholeSteps, (i32)limit);
+  if (unit() == 0) search->best[wholeSteps] = best;
+  if (k >= wb * hb) return;
+  i32 i = k / wb, j = k % wb, units = wb * hb, row = lane % 16, half = lane / 16, lambda = lambdas[frame[0]];
+  Vector whole = {best.y, best.x}, mine = {0, 0};
+  const u32 *near4 = keys, *own4 = keys + units, *near8 = own4 + units, *own8 = near8 + units / 4;
+  i32 eighth = i / 2 * (wb / 2) + j / 2;
+  if (lane == 2) mine = whole;
+  if (lane != 1 && lane != 2 && lane < 10) { // 1 is zero
+    const u32 *p = near4 + k;
+    p = lane == 3 ? near4 + i * wb + clamp32(j - 1, 0, wb - 1) : lane == 4 ? near4 + clamp32(i - 1, 0, hb - 1) * wb + j : p;
+    p = lane == 5 ? near4 + i * wb + clamp32(j + 1, 0, wb - 1) : lane == 6 ? near4 + clamp32(i + 1, 0, hb - 1) * wb + j : p;
+    p = lane == 7 ? own4 + k : lane == 8 ? near8 + eighth : lane == 9 ? own8 + eighth : p;
+    mine = displacement(list, foundPlace(*p));
+    i32 scale = lane < 8 ? 16 : 32;
+    mine.y *= scale, mine.x *= scale;
+  }
+  u32 word = packed(mine);
+  Phases ref = phasesOf(phases, w, h);
+  Sixteen line = blockRow(cur, w, i, j, row);
+  Pick pick = {~0u, 0};
+  UNROLL for (int n = 0; n < 10; n += 2) {
+    Vector v = unpacked(shuffle(word, n + half));
+    u32 sad = halfSum(rowSAD(ref, line, i, j, row, v));
+    i32 zero = distance(v, Vector{0, 0}), other = distance(v, whole);
+    u32 key = (16 * sad + (u32)(lambda * (zero < other ? zero : other))) << 4 | (u32)(n + half);
+    if (key < pick.key) pick = Pick{key, sad};
+  }
+  pick = better(pick);
+  word = shuffle(word, pick.key & 15);
+  if (lane == 0) found[k] = word, sads[k] = pick.sad;
+}
+
+// search_refine compares the vector found for each block, a warp each, with the eight around it.
+KERNEL void search_refine(u32 *found, u32 *sads, const u32 *foundBefore, const u32 *sadsBefore, const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame, i64 w_,
+                          i64 h_, i64 limit, i64 step) {
+  i32 w = (i32)w_, h = (i32)h_, wb = w / 16, hb = h / 16, lane = laneIndex(), k = (i32)(unit() / 32);
+  if (k >= wb * hb) return;
+  i32 i = k / wb, j = k % wb, row = lane % 16, half = lane / 16, lambda = lambdas[frame[0]];
+  u32 word = foundBefore[k];
+  Vector base = unpacked(word), left = unpacked(foundBefore[j > 0 ? k - 1 : k]), up = unpacked(foundBefore[i > 0 ? k - wb : k]);
+  Phases ref = phasesOf(phases, w, h);
+  Sixteen line = blockRow(cur, w, i, j, row);
+  u32 sad = sadsBefore[k];
+  Pick pick = {(16 * sad + (u32)(lambda * (distance(base, left) + distance(base, up)) / 2)) << 4, sad};
+  UNROLL for (int n = 0; n < 8; n += 2) {
+    Vector v = neighbour(base, n + half, (i32)step);
+    bool allowed = inside(v, (i32)limit);
+    u32 other = halfSum(allowed ? rowSAD(ref, line, i, j, row, v) : 0);
+    u32 key = (16 * other + (u32)(lambda * (distance(v, left) + distance(v, up)) / 2)) << 4 | (u32)(n + half + 1);
+    if (allowed && key < pick.key) pick = Pick{key, other};
+  }
+  pick = better(pick);
+  if (lane == 0) {
+    found[k] = (pick.key & 15) == 0 ? word : packed(neighbour(base, (i32)(pick.key & 15) - 1, (i32)step));
+    sads[k] = pick.sad;
+  }
+}
