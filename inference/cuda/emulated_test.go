@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/nvcodec/nvcodec/inference/cuda/emu"
@@ -97,7 +98,13 @@ func (d *emulatedDevice) until(all []*lane, p point) error {
 	for !p.passed() {
 		l := d.choose(all, p.l)
 		if l == nil {
-			return errors.New("the device waits for a stream that is blocked, or streams wait for each other")
+			if !slices.ContainsFunc(all, func(l *lane) bool { return l.blocked }) {
+				return errors.New("streams wait for each other")
+			}
+			d.sched.Unlock() // for who unblocks it
+			time.Sleep(200 * time.Microsecond)
+			d.sched.Lock()
+			continue
 		}
 		if err := l.step(); err != nil {
 			return err

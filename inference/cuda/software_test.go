@@ -31,7 +31,7 @@ func TestSoftwareDriver(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
-	run := "^Test(Absent|Errors|NoAllocation|Concurrent|Pictures)$/impl=cuda:0/sm_80|^TestLatents$/impl=cuda:0"
+	run := "^Test(Absent|Errors|NoAllocation|Concurrent|Pictures|CallersStream|Events|ForkedGraph)$/impl=cuda:0/sm_80|^TestLatents$/impl=cuda:0"
 	// The timings run too, at a size where they mean nothing: a device's time is not for finding their mistakes.
 	run += "|^TestProfile$/impl=cuda:0/sm_80"
 	again := exec.Command(os.Args[0], "-test.run", run, "-test.v", "-test.short", "-test.bench", "Frames/dir/model/size=64x64/impl=cuda:0,sm_80", "-test.benchtime", "1x")
