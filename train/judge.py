@@ -53,9 +53,7 @@ class Judge:
     @torch.no_grad()
     def __call__(self, both):
         """-> one line"""
-        both.eval()
         bits, psnr = self._code(both)
-        both.train()
         third = self.n // 3
         sag = (psnr[-third:].mean(0) - psnr[third:2 * third].mean(0)).reshape(len(QPS), -1).mean(1)
         b, p = [x.mean(0).reshape(len(QPS), -1) for x in (bits, psnr)]

@@ -8,7 +8,7 @@
 # the next one part1 and so on: partN/train is trained on as soon as it is there, part0/judge holds the held-out clips. Below ROOT (default
 # /tmp/train): the parts; log/NAME, what the run prints; ckpt/NAME-STEP.pt, averaged weights of every second minute, ckpt/NAME.pt the last,
 # ckpt/NAME-w.pt, -m1.pt, -m2.pt and .json to resume from.
-# Two thirds of the minutes go to windows of 4 or 7 inter frames, the rest, at falling rate, to 7 or 13.
+# Six tenths of the minutes go to windows of 4 or 7 inter frames, three tenths, at falling rate, to 7 or 13, the last to fixed point.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=${ROOT:-/tmp/train} python=${PYTHON:-python3}
@@ -20,7 +20,7 @@ done
 if [ $# = 0 ]; then ls -d "$root"/part*; exit; fi
 name=$1 gpu=$2 minutes=$3
 shift 3
-cp "$here"/*.py "$root/code/" # the checkout may be replaced while the run goes on
+cp "$here"/*.py "$here/../convert/frames.safetensors" "$root/code/" # the checkout may be replaced while the run goes on
 case $name in
 nvc1-base) width=192 ;;
 nvc1-lite) width=128 ;;
@@ -33,8 +33,8 @@ if [ -e "$out.json" ]; then
 else
 	"$python" "$here/import.py" "$here/../models/src/$name.safetensors" "$root/code/$name.pt"
 fi
-phases=${PHASES:-$("$python" -c "m = $minutes; print([[m * 0.66, [4, 7], 16, 256, 1.5e-4, 5e-5], [m * 0.34, [7, 13], 12, 256, 5e-5, 1e-6]])")}
+phases=${PHASES:-$("$python" -c "m = $minutes; print('[[%g,[4,7],16,256,1.5e-4,5e-5],[%g,[7,13],12,256,5e-5,2e-6],[%g,[4,7],12,256,5e-6,1e-6,\"int16\"]]' % (m * 0.6, m * 0.3, m * 0.1))")}
 cd "$root/code"
 CUDA_VISIBLE_DEVICES=$gpu PYTHONUNBUFFERED=1 setsid nohup "$python" train.py --data "$root"/part{0,1,2,3,4}/train --watch --judge "$root/part0/judge" --out "$out.pt" "${begin[@]}" \
-	--ci $width --cp $width --seed 7 --keep 2 --state "$out" --phases "$phases" "$@" >>"$root/log/$name" 2>&1 </dev/null &
+	--ci $width --cp $width --seed 7 --calibrate frames.safetensors --keep 2 --state "$out" --phases "$phases" "$@" >>"$root/log/$name" 2>&1 </dev/null &
 echo "lease.sh: $name on GPU $gpu for $minutes minutes, process $!, $root/log/$name"

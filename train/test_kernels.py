@@ -1,0 +1,74 @@
+"""The fused kernels, interpreted, against the plain path: values and gradients, in floats and in fixed point."""
+import unittest
+
+import interpreted  # noqa: F401  first: kernels.py imports triton
+import torch
+import torch.nn.functional as F
+
+import kernels
+from fixed import Point
+
+
+def act(x):
+    return x * torch.clamp(x + 0.5, 0.0, 1.0)
+
+
+def point(f):
+    p = Point("test")
+    p.q = None if f is None else 2.0 ** f
+    return p
+
+
+def grid(*shape, f, spread=1.0):
+    """numbers with f fractional bits: their sums of products are exact, so that both sides round the same. None lies on a kink of act,
+    where any slope between two is right"""
+    x = torch.round(torch.randn(*shape) * spread * 2 ** f) / 2 ** f
+    return torch.where(x.abs() == 0.5, x + 2.0 ** -f, x)
+
+
+def plain_dw(x, w, b, before, after):
+    c = x.shape[-1]
+    return after(F.conv2d(before(act(x)).permute(0, 3, 1, 2), w.t().reshape(c, 1, 3, 3), b, padding=1, groups=c).permute(0, 2, 3, 1))
+
+
+def plain_sum(x, p):
+    return p(sum(p(act(x)).chunk(4, -1)))
+
+
+class Kernels(unittest.TestCase):
+    def same(self, fused, plain, *inputs):
+        results = []
+        for f in (fused, plain):
+            own = [x.clone().requires_grad_() for x in inputs]
+            y = f(*own)
+            g = torch.randn(y.shape, generator=torch.Generator().manual_seed(1))
+            y.backward(g)
+            results.append((y.detach(), *(x.grad for x in own)))
+        for a, b in zip(*results):
+            self.assertLess((a - b).abs().max().item(), 2e-5 * (1 + b.abs().max().item()))
+        return results[0][0]
+
+    def test_fix(self):
+        x = torch.randn(3, 700) * 3
+        y = self.same(lambda x: kernels.fix(x, 2.0 ** 13), point(13), x)  # 13 bits: ±4
+        self.assertTrue((y == 32767 / 2 ** 13).any() and (y == -4).any(), "nothing saturated")
+        self.assertEqual(kernels.fix(torch.tensor([0.5, -0.5, 1.5, -1.5]), 1.0).tolist(), [1, 0, 2, -1])
+
+    def test_depthwise(self):
+        torch.manual_seed(2)
+        for (b, h, w, c), fi, fo in (((2, 3, 5, 8), None, None), ((2, 3, 5, 8), 8, 13), ((1, 2, 35, 40), 9, 14)):
+            with self.subTest(shape=(b, h, w, c), fi=fi):
+                before, after = point(fi), point(fo)
+                x, wt, bias = grid(b, h, w, c, f=fi or 8), grid(9, c, f=4), grid(c, f=12)
+                self.same(lambda x, w, b: kernels.dw_act(x, w, b, before.q, after.q), lambda x, w, b: plain_dw(x, w, b, before, after), x, wt, bias)
+
+    def test_sum(self):
+        torch.manual_seed(3)
+        for n, c, f in ((5, 12, None), (5, 12, 13), (300, 24, 9)):
+            with self.subTest(n=n, c=c, f=f):
+                p = point(f)
+                self.same(lambda x: kernels.act_sum4(x, p.q), lambda x: plain_sum(x, p), grid(1, 1, n, 4 * c, f=f or 8, spread=2.0))
+
+
+if __name__ == "__main__":
+    unittest.main()
