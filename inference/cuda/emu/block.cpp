@@ -1,6 +1,7 @@
 //go:build cuda
 
 #include "block.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,27 +118,74 @@ static void product16832(Warp &w, bool is_signed) {
   }
 }
 
-static void product(int32_t *c, int nc, const uint32_t *a, int na, const uint32_t *b, int nb, int is_signed) {
-  int lane = nvcodec_emu_thread % 32, kind = 2 * nc + is_signed;
+static double half(uint16_t x) {
+  int exponent = x >> 10 & 31, mantissa = x & 1023;
+  double v = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+  return x >> 15 ? -v : v;
+}
+
+// chopped is what a float holds of x, dropping the rest: no hardware's sum is farther from the exact one.
+static float chopped(double x) {
+  float f = (float)x;
+  return fabs(f) > fabs(x) ? nextafterf(f, 0) : f;
+}
+
+// m16n8k8 and m16n8k16 of halves, by the manual: of A's half i, row = g for i in 0, 1, 4, 5, else g+8; column = 2t + i%2,
+// plus 8 from i = 4 on. Of B's half i, row = 2t + i%2, plus 8 from i = 2 on; column g. C as that of m16n8k32.
+static void productHalves(Warp &w, int k) {
+  double A[16][16], B[16][8];
+  static double halves[1 << 16]; // of every half but infinities and their like, which have no place here
+  if (halves[0x3c00] == 0) {
+    for (int x = 0; x < 1 << 16; x++) halves[x] = (x >> 10 & 31) == 31 ? NAN : half(x);
+  }
+  for (int lane = 0; lane < 32; lane++) {
+    int g = lane >> 2, t = lane & 3;
+    for (int i = 0; i < k / 2; i++) A[i % 4 < 2 ? g : g + 8][2 * t + i % 2 + (i >= 4 ? 8 : 0)] = halves[(uint16_t)(w.a[lane][i / 2] >> (i % 2 * 16))];
+    for (int i = 0; i < k / 4; i++) B[2 * t + i % 2 + (i >= 2 ? 8 : 0)][g] = halves[(uint16_t)(w.b[lane][i / 2] >> (i % 2 * 16))];
+  }
+  for (int lane = 0; lane < 32; lane++) {
+    for (int i = 0; i < 4; i++) {
+      int row = (lane >> 2) + (i < 2 ? 0 : 8), col = (lane & 3) * 2 + i % 2;
+      float c;
+      memcpy(&c, &w.c[lane][i], 4);
+      double sum = c, magnitude = fabs(c);
+      for (int j = 0; j < k; j++) sum += A[row][j] * B[j][col], magnitude += fabs(A[row][j] * B[j][col]);
+      if (magnitude <= 1 << 24 && sum == (int)sum) { // no part of the sum loses anything
+        c = (float)sum;
+      } else {
+        for (int j = 0; j < k; j++) c = chopped(c + A[row][j] * B[j][col]);
+      }
+      memcpy(&w.c[lane][i], &c, 4);
+    }
+  }
+}
+
+enum { unsignedBytes, signedBytes, floats };
+
+static void product(int32_t *c, int nc, const uint32_t *a, int na, const uint32_t *b, int nb, int kind) {
+  int lane = nvcodec_emu_thread % 32, mine = nc << 8 | na << 4 | kind;
   Warp &w = warps[nvcodec_emu_thread / 32];
-  if (w.arrived == 0) w.kind = kind;
-  if (w.kind != kind) abort(); // lanes of a warp that do not execute the same product
+  if (w.arrived == 0) w.kind = mine;
+  if (w.kind != mine) abort(); // lanes of a warp that do not execute the same product
   for (int i = 0; i < nc; i++) w.c[lane][i] = c[i];
   for (int i = 0; i < na; i++) w.a[lane][i] = a[i];
   for (int i = 0; i < nb; i++) w.b[lane][i] = b[i];
-  int mine = w.generation;
+  int generation = w.generation;
   if (++w.arrived == 32) {
-    if (nc == 2) product8816(w, is_signed); else product16832(w, is_signed);
+    if (kind == floats) productHalves(w, 4 * na);
+    else if (nc == 2) product8816(w, kind == signedBytes);
+    else product16832(w, kind == signedBytes);
     w.arrived = 0;
     w.generation++;
   } else {
-    while (w.generation == mine) wait();
+    while (w.generation == generation) wait();
   }
   for (int i = 0; i < nc; i++) c[i] = w.c[lane][i];
 }
 
 extern "C" void nvcodec_emu_mma8816(int32_t *c, uint32_t a, uint32_t b, int is_signed) { product(c, 2, &a, 1, &b, 1, is_signed); }
 extern "C" void nvcodec_emu_mma16832(int32_t *c, const uint32_t *a, const uint32_t *b, int is_signed) { product(c, 4, a, 4, b, 2, is_signed); }
+extern "C" void nvcodec_emu_mma_halves(float *c, const uint32_t *a, int na, const uint32_t *b, int nb) { product((int32_t *)c, 4, a, na, b, nb, floats); }
 
 enum { Shuffle = 100 }; // a kind that no product has
 

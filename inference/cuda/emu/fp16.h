@@ -1,0 +1,7 @@
+// The kernels on FP16 units of one family, compiled for the host; NVCODEC_SM is set.
+#include "source_fp16.h" // changes with the kernels, so that they are compiled anew
+#define NVCODEC_EMULATE
+#include "../kernels/fp16.cu"
+#include "entry.h"
+
+K(lin_fp16_8, true) K(lin_fp16_1, true) K(lin_actsum4_fp16_8, true) K(lin_actsum4_fp16_1, true)

@@ -1,0 +1,4 @@
+//go:build cuda
+
+#define NVCODEC_SM 80
+#include "fp16.h"
