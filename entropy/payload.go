@@ -87,10 +87,14 @@ func (e *Encoder) Append(dst []byte, p *Payload, lanes int) ([]byte, error) {
 		}
 		e.rans.Encode(e.values[from.symbols:to.symbols], e.tabs[from.symbols:to.symbols], from.symbols, e.t.rans)
 	}
+	e.putVectors()
+	return e.rans.Append(dst), nil
+}
+
+func (e *Encoder) putVectors() {
 	for i := len(e.model.ops) - 1; i >= 0; i-- {
 		e.rans.Put(uint32(e.model.ops[i].start), uint32(e.model.ops[i].freq))
 	}
-	return e.rans.Append(dst), nil
 }
 
 // gather lists the coded symbols of all levels one after the other, and their escapes.

@@ -11,9 +11,12 @@ type Encoder struct {
 
 // A wordStack holds a group's words in the order of their making, the reverse of the payload's.
 type wordStack struct {
-	w []uint16 // its length is the room there is
-	n int
+	w     []uint16 // its length is the room there is
+	n     int
+	later []uint16 // words that stand behind these, in the payload's order
 }
+
+func (s *wordStack) count() int { return s.n + len(s.later) }
 
 // room makes sure that a run of GroupLanes words fits.
 func (s *wordStack) room() {
@@ -35,7 +38,7 @@ func (e *Encoder) Reset(lanes int, tail uint16) {
 	}
 	e.state[0] += uint32(tail)
 	for g := range groups(lanes) {
-		e.groups[g].n = 0
+		e.groups[g].n, e.groups[g].later = 0, nil
 	}
 }
 
@@ -121,7 +124,7 @@ func (e *Encoder) Append(dst []byte) []byte {
 	if e.lanes == 1 {
 		y := e.state[0] - Low
 		k := 0
-		if e.groups[0].n > 0 {
+		if e.groups[0].count() > 0 {
 			k = 3
 		}
 		for ; k < 4 && y>>(8*k) != 0; k++ {
@@ -131,7 +134,7 @@ func (e *Encoder) Append(dst []byte) []byte {
 		}
 	} else {
 		for g := range ng - 1 {
-			dst = binary.AppendUvarint(dst, uint64(e.groups[g].n))
+			dst = binary.AppendUvarint(dst, uint64(e.groups[g].count()))
 		}
 		for _, x := range e.state[:e.lanes] {
 			dst = binary.LittleEndian.AppendUint32(dst, x)
@@ -141,6 +144,9 @@ func (e *Encoder) Append(dst []byte) []byte {
 		s := &e.groups[g]
 		for i := s.n - 1; i >= 0; i-- {
 			dst = append(dst, byte(s.w[i]), byte(s.w[i]>>8))
+		}
+		for _, w := range s.later {
+			dst = append(dst, byte(w), byte(w>>8))
 		}
 	}
 	return dst

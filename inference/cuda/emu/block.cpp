@@ -47,6 +47,7 @@ static void (*body)(const uint64_t *);
 static const uint64_t *arguments;
 
 static void wait() { nvcodec_emu_switch(&fibers[nvcodec_emu_thread], scheduler); }
+extern "C" void nvcodec_emu_wait(void) { wait(); }
 
 static void enter() {
   body(arguments);
@@ -56,6 +57,8 @@ static void enter() {
 }
 
 static int arrived, generation, live;
+
+extern "C" void nvcodec_emu_yield(void) { wait(); }
 
 extern "C" void nvcodec_emu_barrier(void) {
   int mine = generation;
@@ -205,6 +208,14 @@ extern "C" uint32_t nvcodec_emu_shuffle(uint32_t word, int from) {
     while (w.generation == mine) wait();
   }
   return w.given[from & 31];
+}
+
+// Every lane votes and gets the votes of its warp, lane 0 in bit 0.
+extern "C" uint32_t nvcodec_emu_ballot(bool vote) {
+  uint32_t all = 0;
+  nvcodec_emu_shuffle(vote, 0);
+  for (int i = 0; i < 32; i++) all |= warps[nvcodec_emu_thread / 32].given[i] << i;
+  return all;
 }
 
 static bool fiberBlock(int threads, bool backwards) {

@@ -1,0 +1,357 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"unsafe"
+
+	"github.com/nvcodec/nvcodec/entropy"
+	"github.com/nvcodec/nvcodec/inference"
+)
+
+// The entropy coder on the device: calls that gather a frame's symbols and code them over lanes, or decode them. What
+// is coded as vectors, ahead of the symbols in lane 0, is the host's: see coderhost.go.
+
+// A codedSection is one section of symbols on the device. Symbols and tables begin at multiples of 16 bytes.
+type codedSection struct {
+	name            string
+	symbols, tables pointer
+	count           int64
+	skip            bool // symbols below the frame's threshold are not coded: y, with the tables 0..63; z has 64..127
+	level           int
+	limit           int // decoder: the largest symbol that the network takes
+}
+
+// coderTables are a model's entropy tables in a device's memory.
+type coderTables struct {
+	host *entropy.Tables
+	base pointer
+
+	table, coding, segments, entries pointer
+	segmentsOf, entriesOf            [2]int64 // of y and of z
+}
+
+// newCoderTables loads the tables of a model; release gives them back.
+func newCoderTables(m machine, model *inference.Model) (*coderTables, error) {
+	host, err := entropy.NewTables(model.Ints)
+	if err != nil {
+		return nil, err
+	}
+	return loadCoderTables(m, host)
+}
+
+func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
+	t := &coderTables{host: host}
+	f := host.Flat()
+	half := len(f.Segments) // segments of y
+	if at := f.Base[tableHalf]; at < len(f.Segment) {
+		half = f.Segment[at]
+	}
+	t.entriesOf = [2]int64{int64(f.Base[tableHalf]), int64(len(f.Dec) - f.Base[tableHalf])}
+	t.segmentsOf = [2]int64{int64(half) + 1, int64(len(f.Segments)-half) + 1}
+	var image []byte
+	put := func(values ...uint32) {
+		for _, v := range values {
+			image = append(image, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
+		}
+	}
+	begin := func() pointer {
+		image = append(image, make([]byte, aligned(int64(len(image)))-int64(len(image)))...)
+		return pointer(len(image))
+	}
+	for i, base := range f.Base {
+		put(uint32(base-f.Base[i/tableHalf*tableHalf]) | uint32(f.Shift[i])<<16 | uint32(f.K[i])<<24)
+	}
+	for _, c := range f.Cost {
+		put(uint32(c))
+	}
+	t.coding = begin()
+	table := 0
+	for i, r := range f.Reciprocal {
+		for table+1 < len(f.Base) && i >= f.Base[table+1] {
+			table++
+		}
+		segment := f.Segment[i]
+		if table >= tableHalf {
+			segment -= half
+		}
+		put(uint32(r), uint32(r>>32)|uint32(f.Shift[table])<<24, f.Freq[i], uint32(segment))
+	}
+	t.segments = begin()
+	put(f.Segments[:half]...)
+	put(0)
+	put(f.Segments[half:]...)
+	put(0)
+	t.entries = begin()
+	for _, d := range f.Dec {
+		put(uint32(d)<<16|uint32(d)>>16, uint32(d>>32))
+	}
+	h, err := m.host(int64(len(image)))
+	if err != nil {
+		return nil, err
+	}
+	copy(h, image)
+	if t.base, err = m.alloc(int64(len(image))); err == nil {
+		if err = m.upload(t.base, h); err == nil {
+			err = m.sync()
+		}
+		if err != nil {
+			m.free(t.base)
+		}
+	}
+	if e := m.freeHost(h); err == nil {
+		err = e
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.table = t.base
+	for _, p := range []*pointer{&t.coding, &t.segments, &t.entries} {
+		*p += t.base
+	}
+	return t, nil
+}
+
+func (t *coderTables) release(m machine) error { return m.free(t.base) }
+
+// A symbol that is coded makes one word at most, an escape two more.
+const wordsPerSymbol = 3
+
+// sectionWords bounds the words that a section makes by its bits: 16 of a symbol, two for each bit of what an escape's
+// value can have, and one for the rounding of each of the three.
+func sectionWords(s *codedSection) int64 {
+	return (s.count*min(16*wordsPerSymbol, int64(19+2*bits.Len(uint(s.limit)))) + 15) / 16
+}
+
+func countSymbols(sections []codedSection) (n, tiles int64) {
+	for _, l := range levelsOf(sections) {
+		for _, p := range l.pairs {
+			tiles += p.tiles()
+		}
+	}
+	for i := range sections {
+		n += sections[i].count
+	}
+	return n, tiles
+}
+
+// A codedLevel is the sections of one level, two by two, as launches take them.
+type codedLevel struct {
+	pairs []codedPair
+	skip  bool
+	limit int
+}
+
+type codedPair struct {
+	a, b  codedSection // b may be empty
+	first int          // number of section a
+}
+
+// tiles is how many blocks a launch over the pair has: at least one, which a level needs to be closed.
+func (p *codedPair) tiles() int64 {
+	of := func(n int64) int64 { return (n + tileSymbols - 1) / tileSymbols }
+	return max(1, of(p.a.count)+of(p.b.count))
+}
+
+func (p *codedPair) args() []uint64 {
+	return arg(p.a.symbols, p.a.tables, p.a.count, p.b.symbols, p.b.tables, p.b.count)
+}
+
+func levelsOf(sections []codedSection) []codedLevel {
+	var all []codedLevel
+	for i := range sections {
+		s := &sections[i]
+		for len(all) <= s.level {
+			all = append(all, codedLevel{skip: s.skip, limit: s.limit})
+		}
+		l := &all[s.level]
+		if n := len(l.pairs); n > 0 && l.pairs[n-1].b.name == "" {
+			l.pairs[n-1].b = *s
+			continue
+		}
+		l.pairs = append(l.pairs, codedPair{a: *s, first: i})
+	}
+	return all
+}
+
+// checkSections refuses what the kernels cannot do.
+func checkSections(sections []codedSection) error {
+	level := 0
+	for i := range sections {
+		s := &sections[i]
+		switch {
+		case s.name == "":
+			return errors.New("cuda: a section without a name")
+		case s.level < level || s.level > level+1 || s.level >= maxLevels || i == 0 && s.level != 0:
+			return fmt.Errorf("cuda: section %s is of level %d", s.name, s.level)
+		case i > 0 && s.level == level && (s.skip != sections[i-1].skip || s.limit != sections[i-1].limit):
+			return fmt.Errorf("cuda: section %s differs from the one before it in its level", s.name)
+		case s.symbols%16 != 0 || s.tables%16 != 0:
+			return fmt.Errorf("cuda: section %s is not aligned", s.name)
+		case s.count < 0 || s.count > 1<<31:
+			return fmt.Errorf("cuda: section %s has %d symbols", s.name, s.count)
+		}
+		level = s.level
+	}
+	return nil
+}
+
+// A coderLayout says where things begin in a coder's memory.
+type coderLayout struct {
+	sums, starts, zeros, entries, escapes, words, values int64
+	bytes                                                int64
+}
+
+func (l *coderLayout) take(p *int64, n int64) {
+	*p = l.bytes
+	l.bytes += aligned(n)
+}
+
+func encoderLayout(sections []codedSection) coderLayout {
+	n, tiles := countSymbols(sections)
+	l := coderLayout{bytes: aligned(int64(unsafe.Sizeof(encoderHead{})))}
+	l.take(&l.sums, 16*tiles)
+	l.take(&l.entries, 16*(n+1))
+	l.take(&l.escapes, 4*n)
+	l.take(&l.words, 2*(wordsPerSymbol*n+maxLanes))
+	return l
+}
+
+// encodeLayout returns how many bytes of device memory the coding of a frame takes, from its gathering to its end, and
+// how many of page-locked memory its result.
+func encodeLayout(sections []codedSection) (scratch, result int64) {
+	words := int64(2 * maxLanes)
+	for i := range sections {
+		words += sectionWords(&sections[i])
+	}
+	return encoderLayout(sections).bytes, aligned(int64(unsafe.Sizeof(encoderResult{})) + 2*words)
+}
+
+// gatherCalls returns the launches that list a frame's coded symbols in scratch, as soon as they are known. Behind
+// them nothing reads the sections or frame any more.
+func gatherCalls(t *coderTables, sections []codedSection, frame, scratch pointer) []call {
+	l := encoderLayout(sections)
+	at := func(offset int64) pointer { return scratch + pointer(offset) }
+	levels := levelsOf(sections)
+	var sum, gather []call
+	tile := int64(0)
+	for i := range levels {
+		end := tile
+		for _, p := range levels[i].pairs {
+			end += p.tiles()
+		}
+		for _, p := range levels[i].pairs {
+			skip, last, coding := yes(levels[i].skip), yes(i == len(levels)-1), t.coding
+			if !levels[i].skip {
+				coding += pointer(16 * t.entriesOf[0])
+			}
+			sum = append(sum, call{kernel: "coder_sum", grid: int(p.tiles()), args: append(arg(at(l.sums+16*tile), t.table, frame, skip), p.args()...)})
+			gather = append(gather, call{kernel: "coder_gather", grid: int(p.tiles()), args: append(arg(scratch, at(l.sums), at(l.entries), at(l.escapes), t.table, coding, frame,
+				tile, end, i, last, skip), p.args()...)})
+			tile += p.tiles()
+		}
+	}
+	return append(sum, gather...)
+}
+
+// encodeCalls returns the launches that code what has been gathered, lane 0 with the low half of hash for its tail, and
+// leave the result where the gathered frame's parameters said.
+func encodeCalls(t *coderTables, sections []codedSection, hash, scratch pointer) []call {
+	l := encoderLayout(sections)
+	at := func(offset int64) pointer { return scratch + pointer(offset) }
+	levels := levelsOf(sections)
+	skips := 0
+	most := int64(0) // segments that shared memory is asked for
+	for i, level := range levels {
+		if level.skip {
+			skips |= 1 << i
+		}
+		for half, n := range t.segmentsOf {
+			if (half == 0) == level.skip && 4*n <= unaskedShared {
+				most = max(most, n)
+			}
+		}
+	}
+	return []call{
+		{kernel: "coder_encode", grid: maxGroups, threads: 128, shared: int(4 * most), args: arg(scratch, at(l.entries), at(l.escapes), at(l.words),
+			t.segments, t.segmentsOf[0], t.segmentsOf[1], most, hash, len(levels), skips)},
+		{kernel: "coder_report", grid: reportBlocks, args: arg(scratch, at(l.words), hash, len(levels))},
+	}
+}
+
+// unaskedShared is how much shared memory every device gives a block.
+const unaskedShared = 48 << 10
+
+func yes(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func decoderLayout(sections []codedSection) coderLayout {
+	n, tiles := countSymbols(sections)
+	l := coderLayout{bytes: aligned(int64(unsafe.Sizeof(decoderHead{})))}
+	l.take(&l.words, inputBytes(n))
+	l.take(&l.sums, 4*tiles)
+	l.take(&l.starts, 4*tiles)
+	l.take(&l.zeros, 4*tiles)
+	l.take(&l.entries, 4*(n+1))
+	l.take(&l.values, 2*(n+1))
+	return l
+}
+
+// inputBytes is how large the image of a payload of n symbols can be.
+func inputBytes(n int64) int64 {
+	return aligned(int64(unsafe.Sizeof(payloadImage{})) + 2*(wordsPerSymbol*n+2*maxLanes))
+}
+
+// decodeLayout returns how many bytes of device memory the decoding of a frame takes, from its first level to its last,
+// and how many of page-locked memory its result and, at most, its input.
+func decodeLayout(sections []codedSection) (scratch, result, input int64) {
+	n, _ := countSymbols(sections)
+	return decoderLayout(sections).bytes, aligned(int64(unsafe.Sizeof(decoderResult{}))), inputBytes(n)
+}
+
+// decodeCalls returns the launches that decode one level, whose tables are known by then. Level 0's begin with the
+// payload's input, the last level's end with the result.
+func decodeCalls(t *coderTables, sections []codedSection, level int, frame, scratch pointer) []call {
+	l := decoderLayout(sections)
+	at := func(offset int64) pointer { return scratch + pointer(offset) }
+	levels := levelsOf(sections)
+	v := &levels[level]
+	half := yes(!v.skip)
+	skip, last := yes(v.skip), yes(level == len(levels)-1)
+	entries, capacity := t.entries, t.entriesOf[half]
+	if half == 1 {
+		entries += pointer(8 * t.entriesOf[0])
+	}
+	if wordRing+8*capacity > unaskedShared {
+		capacity = 0
+	}
+	tiles := int64(0)
+	for _, p := range v.pairs {
+		tiles += p.tiles()
+	}
+	var begin, count, list, scatter []call
+	if level == 0 {
+		begin = []call{{kernel: "coder_begin", grid: reportBlocks, args: arg(scratch, at(l.words), frame)}}
+	}
+	tile := int64(0)
+	for _, p := range v.pairs {
+		count = append(count, call{kernel: "coder_count", grid: int(p.tiles()), args: append(arg(at(l.sums+4*tile), frame, skip), p.args()...)})
+		list = append(list, call{kernel: "coder_list", grid: int(p.tiles()), args: append(arg(scratch, at(l.sums), at(l.starts), at(l.zeros), at(l.entries), t.table, frame,
+			tile, tiles, level, skip), p.args()...)})
+		scatter = append(scatter, call{kernel: "coder_scatter", grid: int(p.tiles()), args: append(arg(scratch, at(l.values), at(l.starts), frame,
+			tile, tiles, level, last, v.limit, p.first, skip), p.args()...)})
+		tile += p.tiles()
+	}
+	all := append(append(begin, count...), list...)
+	all = append(all, call{kernel: "coder_decode", grid: maxGroups, threads: 128, shared: int(wordRing + 8*capacity),
+		args: arg(scratch, at(l.words), at(l.values), at(l.entries), at(l.zeros), entries, t.entriesOf[half], capacity, level)})
+	all = append(all, call{kernel: "coder_escapes", grid: 1, args: arg(scratch, at(l.words), at(l.values), at(l.entries), at(l.zeros), level, last)})
+	return append(all, scatter...)
+}

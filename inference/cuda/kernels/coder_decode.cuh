@@ -1,0 +1,315 @@
+// Decoding: a lane a thread, a group a warp. Whatever the words, every loop has a bound, every state is one, and what is
+// read beyond a group's words is 0.
+#pragma once
+#include "coder_lanes.cuh"
+#include "coder_layout.cuh"
+
+// coder_begin copies a payload's image from the host and clears what is reported.
+KERNEL void coder_begin(DecoderHead *head, u32x4 *image, const Frame *frame) {
+  const u32x4 *input = (const u32x4 *)frame->input;
+  u32 count = frame->inputBytes / 16, thread = (u32)threadIndex();
+  for (u32 i = unit(); i < count; i += reportBlocks * 256) image[i] = input[i];
+  if (blockIndex() > 0) return;
+  u32 *report = (u32 *)&head->report;
+  for (u32 i = thread; i < sizeof(DecoderResult) / 4; i += 256) report[i] = 0;
+  barrier();
+  if (thread < maxLevels) head->report.range[thread] = ~(u64)0;
+  if (thread < maxGroups) head->at[thread] = 0;
+  if (thread == 0) head->result = frame->result, head->lanes = (u32)frame->lanes;
+}
+
+// wordAt is word i of a group, of which held are here.
+DEVICE u32 wordAt(const u16 *words, u32 i, u32 held) { return i < held ? words[i] : 0; }
+
+// Words is a group's words on their way to the lanes: chunks wait in registers, then in a ring in shared memory. Before
+// each batch of rounds two chunks or more are in the ring, of which the batch consumes one at most.
+struct Words {
+  enum { ring = 1024, chunk = 256, batch = chunk / 32 };
+  const u16 *words;
+  u16 *shared;
+  u32 held, at, filled; // words that are here, consumed, in the ring
+  u16 waiting[chunk / 32];
+
+  DEVICE_METHOD void load() {
+    UNROLL for (int i = 0; i < chunk / 32; i++) waiting[i] = (u16)wordAt(words, filled + i * 32 + laneIndex(), held);
+  }
+  DEVICE_METHOD void fill() {
+    UNROLL for (int i = 0; i < chunk / 32; i++) shared[(filled + i * 32 + laneIndex()) & (ring - 1)] = waiting[i];
+    filled += chunk;
+    warpBarrier();
+    load();
+  }
+  DEVICE_METHOD void refill() {
+    if (filled - at < 2 * chunk) fill();
+  }
+  // next is word at + lane, which waits in the lane's register until a round has said who wants which.
+  DEVICE_METHOD u32 next() const { return shared[(at + laneIndex()) & (ring - 1)]; }
+};
+
+// Decoding tables: two words an entry as in rans, in shared memory behind the ring, or in the device's.
+template <bool Shared>
+struct Entries {
+  const u32x2 *entries;
+
+  DEVICE_METHOD u32x2 at(u32 i) const { return Shared ? ((const u32x2 *)(dynamicShared() + Words::ring * 2))[i] : entries[i]; }
+};
+
+// A Step is a lane's state behind a symbol.
+struct Step {
+  u32 x, symbol;
+};
+
+// decode takes one symbol a lane; how is the entry of Tables of the symbol's table. A lane that is not active goes through
+// the same steps but takes no word from the others.
+template <bool Shared>
+DEVICE Step decode(Words &words, u32 &next, u32 x, u32 how, bool active, u32 lower, Entries<Shared> entries) {
+  // Position and cut are compared in the upper halves of words. lo = split<<16 | f(bucket), hi = (offset-pos)<<16 | f(right).
+  u32 shift = 16 + (how >> 16 & 15), mask = (1u << shift) - 65536, slot = x << 16, pos = slot & mask, bucket = slot >> shift;
+  u32x2 e = entries.at((how & 0xffff) + bucket);
+  u32 lo = e[0], hi = e[1];
+  bool left = pos < (lo & mask);
+  u32 f = (left ? lo : hi) & 0xffff, o = (left ? pos : hi + pos) >> 16;
+  u32 y = f * (x >> 16) + o;
+  bool empty = y < lowState;
+  u32 votes = ballot(empty && active);
+  u32 word = shuffle(next, __builtin_popcount(votes & lower));
+  words.at += __builtin_popcount(votes);
+  next = words.next();
+  return Step{empty ? y << 16 | word : y, left ? bucket : lo >> shift};
+}
+
+// decodeLevel decodes the symbols n0..n1-1 of all, as one warp: l is the thread's lane, there are 1<<logLanes.
+template <bool Shared>
+DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *zeros, u32 n0, u32 n1, u32 l, u32 logLanes, bool lane, Entries<Shared> entries) {
+  u32 lower = lanesBefore();
+  i32 round = n0 >> logLanes, last = (n1 - 1) >> logLanes;
+  // Whole rounds are those from bottom on and below top.
+  i32 bottom = (n0 + (1u << logLanes) - 1) >> logLanes, top = n1 >> logLanes;
+  words.load();
+  words.fill();
+  words.fill();
+  u32 next = words.next();
+  auto part = [&]() {
+    u32 n = ((u32)round << logLanes) + l;
+    bool active = lane && n >= n0 && n < n1;
+    u32 how = list[active ? n - n0 : 0];
+    words.refill();
+    Step s = decode(words, next, x, how, active, lower, entries);
+    addIf(active && s.symbol == 0, zeros + (active ? (n - n0) / tileSymbols : 0));
+    if (active) {
+      x = s.x;
+      values[n - n0] = (i16)((i32)s.symbol - 1 - (i32)(how >> 24));
+    }
+  };
+  for (; round < bottom && round <= last; round++) part();
+  enum { ahead = Words::batch };
+  u32 later[ahead];
+  if (round < top) {
+    UNROLL for (int i = 0; i < ahead; i++) {
+      i32 r = round + i < top ? round + i : top - 1;
+      later[i] = list[((u32)r << logLanes) + l - n0];
+    }
+  }
+  while (round < top) {
+    words.refill();
+    UNROLL for (int i = 0; i < ahead; i++) {
+      if (round >= top) break;
+      u32 how = later[i], at = ((u32)round << logLanes) + l - n0;
+      i32 r = round + ahead < top ? round + ahead : top - 1;
+      later[i] = list[((u32)r << logLanes) + l - n0];
+      Step s = decode(words, next, x, how, lane, lower, entries);
+      x = s.x;
+      addIf(lane && s.symbol == 0, zeros + at / tileSymbols);
+      if (lane) values[at] = (i16)((i32)s.symbol - 1 - (i32)(how >> 24));
+      round++;
+    }
+  }
+  for (; round <= last; round++) part();
+  return x;
+}
+
+// coder_decode decodes the listed symbols of a level, a block each group of lanes. entries are those of the level's half
+// of the tables, of which there are count; they are copied to shared memory where capacity allows.
+KERNEL_OF(128, 1) void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, u32 *zeros, const u32x2 *entries, i64 count, i64 capacity, i64 level) {
+  u32 group = (u32)blockIndex(), lanes = head->lanes, thread = (u32)threadIndex();
+  if (group * groupLanes >= lanes) return;
+  u32 n0 = level ? head->coded[level - 1] : 0, n1 = head->coded[level];
+  if (n1 == n0) return;
+  bool fits = count <= capacity;
+  u32x2 *shared = (u32x2 *)(dynamicShared() + Words::ring * 2);
+  for (u32 i = thread; fits && i < (u32)count; i += 128) shared[i] = entries[i];
+  barrier();
+  if (thread >= groupLanes) return;
+  u32 logLanes = 31 - __builtin_clz(lanes), groupSize = lanes < groupLanes ? lanes : groupLanes;
+  bool lane = thread < groupSize;
+  u32 l = group * groupLanes + (thread & (groupSize - 1)), x = image->state[l];
+  Words words;
+  words.words = (const u16 *)(image + 1) + image->begin[group];
+  words.shared = (u16 *)dynamicShared();
+  words.held = image->begin[group + 1] - image->begin[group];
+  words.at = words.filled = head->at[group];
+  if (fits) {
+    x = decodeLevel(words, x, values, list, zeros, n0, n1, l, logLanes, lane, Entries<true>{entries});
+  } else {
+    x = decodeLevel(words, x, values, list, zeros, n0, n1, l, logLanes, lane, Entries<false>{entries});
+  }
+  if (lane) image->state[l] = x;
+  if (thread == 0) head->at[group] = words.at;
+}
+
+// blockMin is the least of the 256 threads of a block, for all of them.
+DEVICE u32 blockMin(u32 v) {
+  SHARED u32 part[8];
+  UNROLL for (int d = 16; d > 0; d /= 2) {
+    u32 other = shuffleXor(v, d);
+    v = other < v ? other : v;
+  }
+  barrier();
+  if (laneIndex() == 0) part[threadIndex() / 32] = v;
+  barrier();
+  UNROLL for (int i = 0; i < 8; i++) v = part[i] < v ? part[i] : v;
+  return v;
+}
+
+// A Reader takes ranges from lane 0.
+struct Reader {
+  const u16 *words;
+  u32 held, count, at, x;
+  bool early;
+
+  DEVICE_METHOD void advance(u32 start, u32 shift) {
+    x = (x >> 16 << shift) + (x & 0xffff) - start;
+    if (x >= lowState) return;
+    x <<= 16;
+    if (at < count) {
+      x |= wordAt(words, at++, held);
+    } else {
+      early = true;
+    }
+  }
+};
+
+// escapeValue reads the value behind escape symbol number i, or says what is wrong with it.
+DEVICE Issue escapeValue(Reader &r, u32 i, u32 k, i16 *value) {
+  u32 slot = r.x & 0xffff;
+  if (slot < 2) return Issue{noClass, i, 0, 0};
+  u32 c = __builtin_clz(slot) - 16;
+  r.advance(1u << (15 - c), 15 - c);
+  u32 m = (r.x & 0xffff) >> (15 - c);
+  r.advance(m << (15 - c), 15 - c);
+  i32 v = (i32)((m & ((1u << c) - 1)) + (1u << c) + k);
+  if (m >> c) v = -v;
+  if (v != (i16)v) return Issue{escapeRange, i, (u32)v, 0};
+  *value = (i16)v;
+  return Issue{fine, 0, 0, 0};
+}
+
+// coder_escapes closes a level, as one block: whether a group's words ended early, and the values of the escapes, which
+// one thread reads; behind the last level, whether every word is used and every lane at its start.
+KERNEL void coder_escapes(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, const u32 *zeros, i64 level, i64 last) {
+  SHARED u16 which[tileSymbols];
+  SHARED u32 tileZeros[256], stop;
+  u32 thread = (u32)threadIndex(), lanes = head->lanes, groups = (lanes + groupLanes - 1) / groupLanes;
+  u32 coded = head->coded[level] - (level ? head->coded[level - 1] : 0);
+  u32 early = blockMin(thread < groups && head->at[thread] > image->count[thread] ? thread : ~0u);
+  if (thread == 0) {
+    stop = early != ~0u;
+    if (stop) head->report.level[level] = Issue{endsEarly, early, 0, 0};
+  }
+  Reader r{(const u16 *)(image + 1), image->begin[1], image->count[0], head->at[0], image->state[0], false};
+  u32 tiles = tilesOf(coded);
+  barrier();
+  for (u32 base = 0; base < tiles && !stop; base += 256) {
+    u32 mine = base + thread < tiles ? zeros[base + thread] : 0;
+    tileZeros[thread] = mine;
+    if (blockSum(mine) == 0) continue;
+    for (u32 tile = 0; tile < 256 && !stop; tile++) {
+      if (tileZeros[tile] == 0) continue;
+      u32 start = (base + tile) * tileSymbols, first = thread * threadSymbols, escaped = 0, total;
+      UNROLL for (int i = 0; i < threadSymbols; i++) {
+        u32 n = start + first + i;
+        if (n < coded && values[n] == -1 - (i32)(list[n] >> 24)) escaped |= 1 << i;
+      }
+      u32 place = blockScan(__builtin_popcount(escaped), total);
+      UNROLL for (int i = 0; i < threadSymbols; i++) {
+        if (escaped >> i & 1) which[place++] = (u16)(first + i);
+      }
+      barrier();
+      for (u32 i = 0; thread == 0 && !stop && i < total; i++) {
+        u32 n = start + which[i];
+        Issue issue = escapeValue(r, n, list[n] >> 24, values + n);
+        if (issue.kind != fine) head->report.level[level] = issue, stop = 1;
+      }
+      barrier();
+    }
+  }
+  if (thread == 0) {
+    if (!stop && r.early) head->report.level[level] = Issue{endsEarly, 0, 0, 0};
+    image->state[0] = r.x;
+    head->at[0] = r.at;
+  }
+  if (!last) return;
+  barrier();
+  u32 left = blockMin(thread < groups && head->at[thread] != image->count[thread] ? thread : ~0u), astray = ~0u;
+  for (u32 l = thread; l < lanes; l += 256) {
+    u32 x = image->state[l];
+    if (x != lowState && (l > 0 || x >> 16 != 1) && l < astray) astray = l;
+  }
+  astray = blockMin(astray);
+  if (thread > 0) return;
+  if (left != ~0u) {
+    head->report.end = Issue{leftOver, left, image->count[left] - head->at[left], 0};
+  } else if (astray != ~0u) {
+    head->report.end = Issue{laneEnd, astray, image->state[astray], 0};
+  }
+  head->report.tail = image->state[0] & 0xffff;
+  head->report.coded = head->coded[level];
+}
+
+// coder_scatter puts a level's symbols into their places: 0 where a symbol is not coded, and in the place of one beyond
+// ±limit, which it reports by the number of its section, sectionA or the next one. The last of the level's tiles sends
+// the report behind the last level.
+KERNEL void coder_scatter(DecoderHead *head, const i16 *values, const u32 *starts, const Frame *frame, i64 firstTile, i64 tiles, i64 level, i64 last, i64 limit, i64 sectionA, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
+  SHARED u32 final;
+  Tile t = tileOf(Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  u32 first, n = 0, total, coded = 0, thread = (u32)threadIndex();
+  Sixteen s = tablesOf(t, first);
+  i32 threshold = thresholdOf(frame, skip);
+  UNROLL for (int i = 0; i < threadSymbols; i++) {
+    u32 yes = i < (int)s.valid && (i32)s.table(i) >= threshold;
+    coded |= yes << i;
+    n += yes;
+  }
+  u32 place = starts[(u32)firstTile + (u32)blockIndex()] + blockScan(n, total);
+  Run<threadSymbols> out;
+  UNROLL for (int i = 0; i < threadSymbols; i++) {
+    i32 v = coded >> i & 1 ? values[place++] : 0;
+    if (v > (i32)limit || v < -(i32)limit) {
+      atomicMin(&head->report.range[level], (u64)(sectionA + t.second) << 48 | (u64)(first + i) << 16 | (u16)v);
+      v = 0;
+    }
+    out.x[i] = (i16)v;
+  }
+  i16 *to = t.section.symbols + first;
+  if (s.valid == threadSymbols) {
+    Run<8> half[2];
+    UNROLL for (int i = 0; i < threadSymbols; i++) half[i / 8].x[i % 8] = out.x[i];
+    store<8>(to, half[0]);
+    store<8>(to + 8, half[1]);
+  } else {
+    UNROLL for (int i = 0; i < threadSymbols; i++) {
+      if (i < (int)s.valid) to[i] = out.x[i];
+    }
+  }
+  if (!last) return;
+  fence();
+  barrier();
+  if (thread == 0) final = atomicIncrement(&head->done) + 1 == (u32)tiles;
+  barrier();
+  if (!final) return;
+  fence();
+  const volatile u32 *report = (const volatile u32 *)&head->report;
+  u32 *result = (u32 *)head->result;
+  // The hash, which comes later, has its place behind what is copied.
+  for (u32 i = thread; i < sizeof(DecoderResult) / 4 - 2; i += 256) result[i] = report[i];
+}

@@ -1,0 +1,177 @@
+// Encoding: a lane a thread, a group a warp, from the last symbol to the first.
+#pragma once
+#include "coder_lanes.cuh"
+#include "coder_layout.cuh"
+
+// A Pen puts the words of a group, the last of the payload first: at is where the one put last stands. Every lane of
+// the warp has the same.
+struct Pen {
+  u16 *words;
+  u32 at;
+};
+
+// putRange is rans's range of frequency 2^shift, in the state x of lane 0.
+DEVICE void putRange(Pen &pen, u32 &x, u32 start, i32 shift) {
+  if (x >> 16 >= 1u << shift) {
+    pen.words[--pen.at] = (u16)x;
+    x >>= 16;
+  }
+  x = x >> shift << 16 | ((x & ((1u << shift) - 1)) + start);
+}
+
+// putEscape is entropy's code of an escape's value.
+DEVICE void putEscape(Pen &pen, u32 &x, u32 escape) {
+  i32 v = (i16)escape, k = escape >> 16;
+  u32 size = (u32)((v < 0 ? -v : v) - k); // 1..32767: class c is the place of its highest bit
+  i32 c = 0;
+  while (size >> (c + 1)) c++;
+  u32 m = size - (1u << c) + (v < 0 ? 1u << c : 0);
+  putRange(pen, x, m << (15 - c), 15 - c);
+  putRange(pen, x, 1u << (15 - c), 15 - c);
+}
+
+// A Slots turns an offset into a slot: segments in shared memory where they fit, else in the device's.
+template <bool Shared>
+struct Slots {
+  const u32 *segments;
+
+  DEVICE_METHOD u32 at(u32 j) const { return Shared ? ((const u32 *)dynamicShared())[j] : segments[j]; }
+  DEVICE_METHOD u32 slot(u32 o, u32 first, u32 shift) const {
+    u32 j = first + (o >> shift), s = at(j), next = at(j + 1); // a level's segments have one more behind them
+    while (o >= (s & 0xffff)) s = next, next = at(++j + 1);
+    return (o + (s >> 16)) & 0xffff;
+  }
+};
+
+// code takes one symbol a lane. A lane that is not active goes through the same steps, so that its state stays one, but
+// puts no word.
+template <bool Shared>
+DEVICE u32 code(Pen &pen, u32 x, u32x4 entry, bool active, u32 lower, Slots<Shared> slots) {
+  u32 f = entry[2];
+  bool full = x >> 16 >= f;
+  u32 votes = ballot(full && active);
+  pen.at -= __builtin_popcount(votes);
+  if (full && active) pen.words[pen.at + __builtin_popcount(votes & lower)] = (u16)x;
+  u32 y = full ? x >> 16 : x;
+  // q = y*⌈2^48/f⌉ >> 48, exact as in rans.
+  u32 q = (u32)((high(y, entry[0]) + (u64)y * (entry[1] & 0xffffff)) >> 16);
+  return q << 16 | slots.slot(y - q * f, entry[3], entry[1] >> 24);
+}
+
+// codeLevel codes the symbols n0..n1-1 of all, as one warp: l is the thread's lane, there are 1<<logLanes.
+template <bool Shared>
+DEVICE void codeLevel(Pen &pen, u32 &x, const u32x4 *entries, u32 n0, u32 n1, u32 l, u32 logLanes, bool lane, Slots<Shared> slots) {
+  if (n1 == n0) return;
+  u32 lower = lanesBefore();
+  i32 round = (n1 - 1) >> logLanes, lowest = n0 >> logLanes;
+  // Whole rounds are those below top and from bottom on.
+  i32 top = n1 >> logLanes, bottom = (n0 + (1u << logLanes) - 1) >> logLanes;
+  for (; round >= top && round >= lowest; round--) {
+    u32 n = ((u32)round << logLanes) + l;
+    bool active = lane && n >= n0 && n < n1;
+    u32 y = code(pen, x, entries[active ? n : n0], active, lower, slots);
+    if (active) x = y;
+  }
+  // A symbol's entry is loaded eight rounds ahead.
+  enum { ahead = 8 };
+  u32x4 next[ahead];
+  if (round >= bottom) {
+    UNROLL for (int i = 0; i < ahead; i++) {
+      i32 r = round - i > bottom ? round - i : bottom;
+      next[i] = entries[((u32)r << logLanes) + l];
+    }
+  }
+  while (round >= bottom) {
+    UNROLL for (int i = 0; i < ahead; i++) {
+      if (round < bottom) break;
+      u32x4 entry = next[i];
+      i32 r = round - ahead > bottom ? round - ahead : bottom;
+      next[i] = entries[((u32)r << logLanes) + l];
+      x = code(pen, x, entry, lane, lower, slots);
+      round--;
+    }
+  }
+  for (; round >= lowest; round--) {
+    u32 n = ((u32)round << logLanes) + l;
+    bool active = lane && n >= n0 && n < n1;
+    u32 y = code(pen, x, entries[active ? n : n0], active, lower, slots);
+    if (active) x = y;
+  }
+}
+
+// coder_encode codes the gathered symbols, a block each group of lanes. Bit i of skips: level i is y. segments holds
+// both halves' segments, y's first, as rans lists them, end | delta<<16, behind each half one more. capacity is how
+// many fit in shared memory.
+KERNEL_OF(128, 1) void coder_encode(EncoderHead *head, const u32x4 *entries, const u32 *escapes, u16 *words, const u32 *segments, i64 segmentsY, i64 segmentsZ, i64 capacity, const u32 *hash, i64 levels, i64 skips) {
+  u32 group = (u32)blockIndex(), lanes = head->lanes, thread = (u32)threadIndex();
+  if (group * groupLanes >= lanes) return;
+  u32 logLanes = 31 - __builtin_clz(lanes), groupSize = lanes < groupLanes ? lanes : groupLanes;
+  // A group's words end where the next one's may begin: a symbol makes one word at most, an escape two more.
+  u32 coded = head->coded[levels - 1], escaped = head->escapes[levels - 1];
+  u32 room = ((coded + lanes - 1) >> logLanes) * groupSize, end = 2 * escaped + (group + 1) * room;
+  Pen pen{words, end};
+  bool lane = thread < groupSize;
+  u32 l = group * groupLanes + (thread & (groupSize - 1));
+  u32 x = lowState + (l == 0 ? *hash & 0xffff : 0);
+  for (i32 level = (i32)levels - 1; level >= 0; level--) {
+    bool y = skips >> level & 1;
+    const u32 *from = y ? segments : segments + segmentsY;
+    u32 count = (u32)(y ? segmentsY : segmentsZ), *shared = (u32 *)dynamicShared();
+    bool fits = count <= (u32)capacity;
+    barrier();
+    for (u32 i = thread; fits && i < count; i += 128) shared[i] = from[i];
+    barrier();
+    if (thread >= groupLanes) continue;
+    u32 n0 = level ? head->coded[level - 1] : 0, e0 = level ? head->escapes[level - 1] : 0;
+    if (group == 0) {
+      if (thread == 0) {
+        for (u32 e = head->escapes[level]; e > e0; e--) putEscape(pen, x, escapes[e - 1]);
+      }
+      pen.at = shuffle(pen.at, 0);
+    }
+    if (fits) {
+      codeLevel(pen, x, entries, n0, head->coded[level], l, logLanes, lane, Slots<true>{from});
+    } else {
+      codeLevel(pen, x, entries, n0, head->coded[level], l, logLanes, lane, Slots<false>{from});
+    }
+  }
+  if (thread >= groupLanes) return;
+  if (lane) head->state[l] = x;
+  if (thread == 0) head->begin[group] = pen.at, head->end[group] = end;
+}
+
+// coder_report writes the result for the host: 8 words a thread at a time, all groups' one behind the other.
+KERNEL void coder_report(const EncoderHead *head, const u16 *words, const u32 *hash, i64 levels) {
+  SHARED u32 begin[maxGroups + 1], from[maxGroups];
+  EncoderResult *result = (EncoderResult *)head->result;
+  u32 lanes = head->lanes, groups = (lanes + groupLanes - 1) / groupLanes, thread = (u32)threadIndex();
+  if (thread < groupLanes) {
+    u32 count = thread < groups ? head->end[thread] - head->begin[thread] : 0, sum = count;
+    UNROLL for (int d = 1; d < 32; d *= 2) {
+      u32 left = shuffle(sum, (i32)thread - d);
+      if ((i32)thread >= d) sum += left;
+    }
+    begin[thread + 1] = sum;
+    if (thread == 0) begin[0] = 0;
+    from[thread] = thread < groups ? head->begin[thread] : 0;
+  }
+  barrier();
+  u32 total = begin[groups];
+  if (blockIndex() == 0) {
+    if (thread == 0) result->lanes = lanes, result->hash = *hash, result->words = total, result->coded = head->coded[levels - 1];
+    if (thread < groups) result->begin[thread] = begin[thread];
+    for (u32 i = thread; i < lanes; i += 256) result->state[i] = head->state[i];
+  }
+  u32x4 *out = (u32x4 *)(result + 1);
+  u32 group = 0;
+  for (u32 at = unit() * 8; at < total; at += reportBlocks * 256 * 8) {
+    u32x4 eight = {0, 0, 0, 0};
+    UNROLL for (int i = 0; i < 8; i++) {
+      u32 n = at + i;
+      if (n >= total) break;
+      while (n >= begin[group + 1]) group++;
+      eight[i / 2] |= (u32)words[from[group] + n - begin[group]] << (i % 2 * 16);
+    }
+    out[at / 8] = eight;
+  }
+}

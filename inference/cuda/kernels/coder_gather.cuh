@@ -1,0 +1,134 @@
+// Gathering: which symbols are coded, where each stands in the order of all, and what coding it takes.
+#pragma once
+#include "coder_lanes.cuh"
+#include "coder_layout.cuh"
+
+// coder_sum sums what each of an encoder's tiles holds. A launch has two sections of a level, symbols and tables of n
+// symbols each, and sums begins at its first tile.
+KERNEL void coder_sum(Sums *sums, const Tables *tables, const Frame *frame, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
+  SHARED u32 table[tableHalf], cost[tableHalf];
+  int thread = threadIndex();
+  if (thread < tableHalf) {
+    table[thread] = tables->table[wholeTable(thread, skip)];
+    cost[thread] = tables->cost[wholeTable(thread, skip)];
+  }
+  barrier();
+  Tile t = tileOf(Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  u32 first, both = 0, bits = 0;
+  Sixteen s = tablesOf(t, first);
+  i32 threshold = thresholdOf(frame, skip);
+  UNROLL for (int i = 0; i < threadSymbols; i++) {
+    u32 x = s.table(i) & (skip ? 255 : tableHalf - 1);
+    if (i >= (int)s.valid || (i32)x < threshold) continue;
+    x &= tableHalf - 1;
+    i32 v = t.section.symbols[first + i], k = table[x] >> 24;
+    both += 1 + ((u32)(v < -k || v > k) << 16);
+    bits += cost[x];
+  }
+  u64 sum = blockSum((u64)bits << 32 | both);
+  if (thread == 0) sums[blockIndex()] = Sums{(u32)sum & 0xffff, (u32)sum >> 16, (u32)(sum >> 32), 0};
+}
+
+// before sums the tiles ahead of this block's.
+DEVICE void before(const Sums *all, u32 tile, u32 &coded, u32 &escapes, u64 &cost) {
+  u64 both = 0;
+  cost = 0;
+  for (u32 i = threadIndex(); i < tile; i += 256) {
+    Sums s = all[i];
+    both += (u64)s.escapes << 32 | s.coded;
+    cost += s.cost;
+  }
+  both = blockSum(both);
+  coded = (u32)both, escapes = (u32)(both >> 32);
+}
+
+// coder_gather lists what coding every coded symbol takes, in order: the symbol's reciprocal of f (49 bits) |
+// shift<<56, f, and its first segment; and the escapes' values: value | K<<16. Tiles are numbered through all levels, this
+// launch has those from firstTile on, and the level ends at endTile. coding is of the level's half of the tables. The last block of the last level sets the number of lanes: the largest power of two that leaves each 256
+// bytes, or 2^23/4096 bits.
+KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u32 *escapes, const Tables *tables, const u32x4 *coding, const Frame *frame, i64 firstTile, i64 endTile, i64 level, i64 last, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
+  SHARED u32 table[tableHalf];
+  int thread = threadIndex();
+  if (thread < tableHalf) table[thread] = tables->table[wholeTable(thread, skip)];
+  u32 tile = (u32)firstTile + (u32)blockIndex(), coded, escaped, total;
+  u64 cost;
+  before(sums, tile, coded, escaped, cost);
+  Tile t = tileOf(Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  u32 first, both = 0, taken = 0, outside = 0;
+  Sixteen s = tablesOf(t, first);
+  i32 threshold = thresholdOf(frame, skip);
+  i16 value[threadSymbols];
+  UNROLL for (int i = 0; i < threadSymbols; i++) {
+    value[i] = 0;
+    u32 x = s.table(i) & (skip ? 255 : tableHalf - 1);
+    if (i >= (int)s.valid || (i32)x < threshold) continue;
+    i32 v = value[i] = t.section.symbols[first + i], k = table[x & (tableHalf - 1)] >> 24;
+    u32 escape = v < -k || v > k;
+    taken |= 1 << i;
+    outside |= escape << i;
+    both += 1 + (escape << 16);
+  }
+  u32 place = blockScan(both, total), n = coded + (place & 0xffff), e = escaped + (place >> 16);
+  UNROLL for (int i = 0; i < threadSymbols; i++) {
+    if (!(taken >> i & 1)) continue;
+    u32 x = table[s.table(i) & (tableHalf - 1)];
+    i32 k = x >> 24, symbol = 0;
+    if (outside >> i & 1) {
+      escapes[e++] = (u16)value[i] | (u32)k << 16;
+    } else {
+      symbol = value[i] + k + 1;
+    }
+    entries[n++] = coding[(x & 0xffff) + symbol];
+  }
+  if (tile + 1 < (u32)endTile) return;
+  u64 sum = 0;
+  if (last) sum = blockSum(cost) + sums[tile].cost;
+  if (thread > 0) return;
+  head->coded[level] = coded + (total & 0xffff);
+  head->escapes[level] = escaped + (total >> 16);
+  if (last) {
+    u32 lanes = 1;
+    while (lanes < maxLanes && sum >> 23 >= 2 * lanes) lanes *= 2;
+    head->lanes = lanes;
+    head->result = frame->result;
+  }
+}
+
+// coder_count counts the coded symbols of a decoder's tiles; counts begins at the launch's first tile.
+KERNEL void coder_count(u32 *counts, const Frame *frame, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
+  Tile t = tileOf(Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  u32 first, n = 0;
+  Sixteen s = tablesOf(t, first);
+  i32 threshold = thresholdOf(frame, skip);
+  UNROLL for (int i = 0; i < threadSymbols; i++) n += i < (int)s.valid && (i32)s.table(i) >= threshold;
+  u64 sum = blockSum(n);
+  if (threadIndex() == 0) counts[blockIndex()] = (u32)sum;
+}
+
+// coder_list lists how each coded symbol of a level decodes: the table's entry of Tables. starts gets the number of the
+// first coded symbol of every tile, and zeros, which counts escapes, is cleared. This launch has the tiles from firstTile
+// of the level's on.
+KERNEL void coder_list(DecoderHead *head, const u32 *counts, u32 *starts, u32 *zeros, u32 *list, const Tables *tables, const Frame *frame, i64 firstTile, i64 tiles, i64 level, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
+  SHARED u32 table[tableHalf];
+  int thread = threadIndex();
+  if (thread < tableHalf) table[thread] = tables->table[wholeTable(thread, skip)];
+  u32 tile = (u32)firstTile + (u32)blockIndex(), total, first, n = 0;
+  u64 sum = 0;
+  for (u32 i = thread; i < tile; i += 256) sum += counts[i];
+  u32 start = (u32)blockSum(sum);
+  Tile t = tileOf(Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  Sixteen s = tablesOf(t, first);
+  i32 threshold = thresholdOf(frame, skip);
+  UNROLL for (int i = 0; i < threadSymbols; i++) n += i < (int)s.valid && (i32)s.table(i) >= threshold;
+  u32 place = start + blockScan(n, total);
+  UNROLL for (int i = 0; i < threadSymbols; i++) {
+    if (i < (int)s.valid && (i32)s.table(i) >= threshold) list[place++] = table[s.table(i) & (tableHalf - 1)];
+  }
+  if (thread > 0) return;
+  starts[tile] = start;
+  zeros[tile] = 0;
+  if (tile + 1 == (u32)tiles) {
+    head->coded[level] = (level ? head->coded[level - 1] : 0) + start + total;
+    head->done = 0;
+  }
+}

@@ -1,0 +1,188 @@
+// What the kernels of the entropy coder keep in memory. ../coderlayout.go has the same structures.
+//
+// All sizes vary from frame to frame: grids are for the largest, and blocks that have nothing to do end early.
+#pragma once
+#include "lanes.cuh"
+
+typedef unsigned short u16;
+
+enum {
+  groupLanes = 32,
+  maxLanes = 1024,
+  maxGroups = maxLanes / groupLanes,
+  maxLevels = 8,
+  tableHalf = 64,      // y has the tables below, z those from here on
+  threadSymbols = 16,  // consecutive symbols that a thread gathers or scatters
+  tileSymbols = 256 * threadSymbols,
+  reportBlocks = 32, // that write an encoder's result or copy a decoder's input
+};
+static const u32 lowState = 1 << 16;
+
+// Frame is what varies from frame to frame.
+struct Frame {
+  i32 qp, threshold;
+  i32 lanes;      // decoder
+  u32 inputBytes; // decoder: of the payload's image at input, a multiple of 16
+  u64 input;      // decoder: address of a PayloadImage
+  u64 result;     // address of an EncoderResult or DecoderResult, of page-locked memory of the host
+};
+
+// Tables is a model's tables, each number where a kernel wants it.
+struct Tables {
+  u32 table[128]; // first entry in its half of tables | shift<<16 | K<<24
+  u32 cost[128];
+};
+
+// Sums is what a tile of symbols holds.
+struct Sums {
+  u32 coded, escapes, cost, unused;
+};
+
+// EncoderHead leads an encoder's memory.
+struct EncoderHead {
+  u64 result;
+  u32 lanes, unused;
+  u32 coded[maxLevels], escapes[maxLevels]; // through each level
+  u32 state[maxLanes];
+  u32 begin[maxGroups], end[maxGroups]; // each group's words
+};
+
+// EncoderResult goes to the host; the words of all groups follow, one behind the other.
+struct EncoderResult {
+  u32 lanes, hash, words, coded;
+  u32 begin[maxGroups]; // where each group's words begin
+  u32 state[maxLanes];
+};
+
+// PayloadImage is a payload without what leads it, vectors included: states, and the words of each group that its
+// symbols can possibly want, one behind the other.
+struct PayloadImage {
+  u32 state[maxLanes];
+  u32 begin[maxGroups + 1]; // where the words of each group begin that are here
+  u32 count[maxGroups];     // how many words each group has
+  u32 unused[3];            // words begin at a multiple of 16 bytes
+};
+
+// Kinds of errors.
+enum { fine, endsEarly, noClass, escapeRange, leftOver, laneEnd };
+
+// An Issue is the first error of a level, or of the payload's end.
+struct Issue {
+  u32 kind, at, value, unused;
+};
+
+// DecoderResult goes to the host.
+struct DecoderResult {
+  Issue level[maxLevels];
+  Issue end;
+  u64 range[maxLevels]; // lowest section<<48 | symbol<<16 | value of a symbol beyond its limit; all ones: none
+  u32 tail, coded;
+  u32 hash, unused; // hash: see picture_hash
+};
+
+// DecoderHead leads a decoder's memory, in front of the PayloadImage's copy.
+struct DecoderHead {
+  DecoderResult report;
+  u64 result;
+  u32 lanes, done;
+  u32 coded[maxLevels]; // through each level
+  u32 at[maxGroups];    // words consumed
+};
+
+// A Section is one run of symbols and their tables; two of one level are gathered and scattered together.
+struct Section {
+  i16 *symbols;
+  const u8 *tables;
+  u32 count;
+};
+
+// A Tile is what one block of threads has of two sections.
+struct Tile {
+  Section section;
+  u32 second, first; // whether it is the second section; its first symbol
+};
+
+DEVICE u32 tilesOf(u32 n) { return (n + tileSymbols - 1) / tileSymbols; }
+
+DEVICE Tile tileOf(Section a, Section b) {
+  u32 block = (u32)blockIndex(), tiles = tilesOf(a.count);
+  Tile t;
+  t.second = block >= tiles;
+  t.section = t.second ? b : a;
+  t.first = (t.second ? block - tiles : block) * tileSymbols;
+  return t;
+}
+
+// Sixteen holds the tables of a thread's symbols.
+struct Sixteen {
+  u32 w[4];
+  u32 valid; // how many of them exist
+
+  DEVICE_METHOD u32 table(int i) const { return w[i / 4] >> (i % 4 * 8) & 255; }
+};
+
+// tablesOf loads the tables of this thread's symbols of a tile; section tables begin at multiples of 16 bytes.
+DEVICE Sixteen tablesOf(const Tile &t, u32 &first) {
+  first = t.first + (u32)threadIndex() * threadSymbols;
+  Sixteen s;
+  s.valid = first < t.section.count ? t.section.count - first : 0;
+  const u8 *p = t.section.tables + first;
+  if (s.valid >= threadSymbols) {
+    s.valid = threadSymbols;
+    u32x4 w = *(const u32x4 *)p;
+    UNROLL for (int i = 0; i < 4; i++) s.w[i] = w[i];
+  } else {
+    UNROLL for (int i = 0; i < 4; i++) s.w[i] = 0;
+    UNROLL for (int i = 0; i < threadSymbols; i++) {
+      if (i < (int)s.valid) s.w[i / 4] |= (u32)p[i] << (i % 4 * 8);
+    }
+  }
+  return s;
+}
+
+DEVICE u32 warpSum(u32 v) {
+  UNROLL for (int d = 16; d > 0; d /= 2) v += shuffleXor(v, d);
+  return v;
+}
+
+// blockSum is the sum over the 256 threads of a block, for all of them.
+DEVICE u64 blockSum(u64 v) {
+  SHARED u64 part[8];
+  UNROLL for (int d = 16; d > 0; d /= 2) {
+    u32 low = shuffleXor((u32)v, d), high = shuffleXor((u32)(v >> 32), d);
+    v += (u64)high << 32 | low;
+  }
+  barrier();
+  if (laneIndex() == 0) part[threadIndex() / 32] = v;
+  barrier();
+  u64 sum = 0;
+  UNROLL for (int i = 0; i < 8; i++) sum += part[i];
+  return sum;
+}
+
+// blockScan is the sum over the threads before this one; total over all 256.
+DEVICE u32 blockScan(u32 v, u32 &total) {
+  SHARED u32 part[8];
+  int lane = laneIndex(), warp = threadIndex() / 32;
+  u32 sum = v;
+  UNROLL for (int d = 1; d < 32; d *= 2) {
+    u32 before = shuffle(sum, lane - d);
+    if (lane >= d) sum += before;
+  }
+  barrier();
+  if (lane == 31) part[warp] = sum;
+  barrier();
+  u32 before = 0;
+  total = 0;
+  UNROLL for (int i = 0; i < 8; i++) {
+    if (i < warp) before += part[i];
+    total += part[i];
+  }
+  return before + sum - v;
+}
+
+// thresholdOf is the lowest table that is coded.
+DEVICE i32 thresholdOf(const Frame *frame, i64 skip) { return skip ? frame->threshold : 0; }
+
+// wholeTable numbers table t of a level: y has the lower half of the tables, z the upper one.
+DEVICE u32 wholeTable(u32 t, i64 skip) { return (t & (tableHalf - 1)) + (skip ? 0 : tableHalf); }
