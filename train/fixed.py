@@ -5,7 +5,7 @@ import math
 
 import torch
 
-FIXED = {"pixels": 13, "step": 9}
+FIXED = {"pixels": 13, "step": 9, "symbols": 0}
 TOP, BOTTOM, HEADROOM = 12, 5, 2.5
 
 
@@ -101,6 +101,25 @@ GROUP = {
     **{f"{n}.{s}.{k}": f"{n}.{s}.{k}" for n in "ip" for s in ("henc", "hdec") for k in range(3)},
 }
 INSIDE = ("pw1", "dw", "ff1")  # of a block: groups of their own
+# the group of what a layer reads, where that is not the block's own
+READS = {
+    "i.e1.adaptor": "pixels", "i.down": "i.e2", "i.fusion.0.adaptor": "i.fusion.in", "i.fusion.2": "i.fusion", "i.up": "i.yhat", "i.head": "i.g",
+    "p.fa_i.0.adaptor": "pixels", "p.fa_m.0.adaptor": "p.fa_m.in", "p.e1.0.adaptor": "p.memory", "p.down": "p.f", "p.tprior.conv": "p.memory", "p.fusion.2": "p.fusion",
+    "p.up": "p.yhat", "p.d1.0.adaptor": "p.up", "p.head": "p.feature",
+    **{f"{n}.{layer}": group and f"{n}.{group}" for n in "ip" for layer, group in (
+        ("henc.0.adaptor", "down"), ("henc.1.conv", "henc.0"), ("henc.2.conv", "henc.1"), ("hdec.0.conv", None), ("hdec.1.conv", "hdec.0"), ("hdec.2.adaptor", "hdec.1"),
+        ("spatial.0.adaptor", "mean"), ("spatial.2", "spatial"))},
+}
+INNER = {"pw2": "dw", "ff2": "ff1", "dw": "pw1"}  # what these read
+
+
+def read_by(name):
+    """-> group of a layer's input"""
+    if name in READS:
+        return READS[name] or "symbols"
+    block, layer = name.rsplit(".", 1)
+    return group_of(f"{block}.{INNER[layer]}" if layer in INNER else block)
+
 
 
 def group_of(name):

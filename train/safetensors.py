@@ -9,7 +9,8 @@ TYPES = {"F32": np.float32, "F16": np.float16, "I8": np.int8, "U8": np.uint8, "I
 
 def read(path):
     """-> tensors by name, metadata"""
-    b = open(path, "rb").read()
+    with open(path, "rb") as f:
+        b = f.read()
     n = struct.unpack("<Q", b[:8])[0]
     header = json.loads(b[8:8 + n])
     meta = header.pop("__metadata__", {})

@@ -1,0 +1,77 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/nvcodec/nvcodec/convert"
+	"github.com/nvcodec/nvcodec/yuv"
+)
+
+// clip writes a clip of drifting texture to train on.
+const clip = `
+import sys, numpy as np
+r = np.random.default_rng(3)
+big = np.kron(r.integers(0, 256, (50, 60)), np.ones((8, 8))).astype(np.uint8)
+y = np.stack([big[k:k + 272, 2 * k:2 * k + 288] for k in range(61)])
+np.savez(sys.argv[1], y=y, uv=np.stack([y[:, ::2, ::2], 255 - y[:, ::2, ::2]], 1))
+`
+
+// TestSmoke goes the whole way with a network of few channels: two steps in floats and two in fixed point, export,
+// conversion that keeps the fractional bits which training chose, and a model that Python and Go compute alike.
+func TestSmoke(t *testing.T) {
+	interpreter := python(t, "numpy, torch")
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.Mkdir(at("data"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	run(t, interpreter, "-c", clip, at("data/clip.npz"))
+	run(t, interpreter, "train.py", "--data", at("data"), "--out", at("t.pt"), "--ci", "32", "--cp", "32",
+		"--phases", `[["2 steps", [2, 4], 2, 128, 1e-4, 1e-5], ["2 steps", 2, 1, 128, 1e-5, 1e-6, "int16"]]`)
+	run(t, interpreter, "export.py", at("t.pt"), at("t.safetensors"))
+	c, err := convert.ReadCheckpoint(at("t.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := convert.Run(context.Background(), c, convert.Options{Name: "tiny"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen := convert.Fractions{}
+	if err := json.Unmarshal([]byte(c.Meta["fractions"]), &chosen); err != nil {
+		t.Fatal(err)
+	}
+	for group, f := range result.Fractions {
+		if chosen[group] != f {
+			t.Errorf("group %s has %d fractional bits, training chose %d", group, f, chosen[group])
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	var frames []frame
+	for k, graph := range []string{"intra", "reset", "inter"} {
+		f := frame{Graph: graph, QP: 30, planes: yuv.New(128, 64), vectors: make([]int16, 64)}
+		for _, plane := range [][]byte{f.planes.Y, f.planes.U, f.planes.V} {
+			for i := range plane {
+				plane[i] = byte(i/5*(k+1)) + byte(r.IntN(20))
+			}
+		}
+		if graph == "intra" {
+			f.vectors = nil
+		}
+		frames = append(frames, f)
+	}
+	agree(t, result.Model, result.File, frames)
+}
+
+// What training simulates is what the integer network computes.
+func TestPython(t *testing.T) {
+	interpreter := python(t, "numpy, torch")
+	for _, script := range []string{"test_kernels.py", "test_fixed.py"} {
+		t.Run(script, func(t *testing.T) { run(t, interpreter, script) })
+	}
+}
