@@ -43,7 +43,7 @@ KERNEL void cut_detail(u8 *detail, const u8 *eighth, i64 w_, i64 h_) {
 }
 
 // cut_full finds for every unit how well the picture before serves.
-KERNEL void cut_full(u32 *near, const u8 *detail, const i8 *list, i64 w_, i64 h_, i64 count, i64 groups) {
+KERNEL_OF(256, 2) void cut_full(u32 *near, const u8 *detail, const i8 *list, i64 w_, i64 h_, i64 count, i64 groups) {
   i32 warp = (i32)(unit() / 32);
   Full f = {};
   f.s = smallOf((i32)w_ / 8, (i32)h_ / 8, cutReach), f.count = (i32)count, f.groups = (i32)groups;

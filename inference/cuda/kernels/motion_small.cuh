@@ -80,22 +80,25 @@ DEVICE void fullTile(const Full &f, const i8 *list, i32 tile, i32 first, u32 pen
   i32 hu = s.h / 4, wu = s.w / 4, lane = laneIndex();
   i32 row0 = tile / tilesAcross(wu) * tileRows, column = tile % tilesAcross(wu) * tileColumns + lane - 1;
   bool mine = lane >= 1 && lane <= tileColumns && column < wu;
-  i32 x = 4 * clamp32(column, 0, wu - 1) + s.left;
+  i32 x = 4 * clamp32(column, 0, wu - 1) + s.left, row[tileRows + 2];
   u32 cur[tileRows + 2][4], near[tileRows], own[tileRows];
   UNROLL for (int n = 0; n < tileRows + 2; n++) {
-    i32 y = 4 * clamp32(row0 - 1 + n, 0, hu - 1) + s.r;
-    UNROLL for (int k = 0; k < 4; k++) cur[n][k] = *(const u32 *)(f.cur + (y + k) * s.stride + x);
+    row[n] = 4 * clamp32(row0 - 1 + n, 0, hu - 1) * s.stride;
+    UNROLL for (int k = 0; k < 4; k++) cur[n][k] = *(const u32 *)(f.cur + (s.r + k) * s.stride + x + row[n]);
   }
   UNROLL for (int n = 0; n < tileRows; n++) near[n] = own[n] = 0xffffffff;
   for (i32 place = first; place < f.count; place += f.groups) {
     Vector d = displacement(list, place);
     if (!inside(d, s.r)) continue;
     u32 extra = place == 0 ? 0 : penalty, total = 0, above2 = 0, above = 0;
+    const u8 *from[4]; // all rows and columns begin at words, so that only d says which bytes of two words count
+    UNROLL for (int k = 0; k < 4; k++) from[k] = f.ref + (s.r + d.y + k) * s.stride + ((x + d.x) & ~3);
     UNROLL for (int n = 0; n < tileRows + 2; n++) {
-      i32 from = (4 * clamp32(row0 - 1 + n, 0, hu - 1) + s.r + d.y) * s.stride + x + d.x;
-      const u32 *p = (const u32 *)(f.ref + (from & ~3));
       u32 sum = 0;
-      UNROLL for (int k = 0; k < 4; k++, p += s.stride / 4) sum = sad4(cur[n][k], between(p[0], p[1], from & 3), sum);
+      UNROLL for (int k = 0; k < 4; k++) {
+        const u32 *p = (const u32 *)(from[k] + row[n]);
+        sum = sad4(cur[n][k], between(p[0], p[1], d.x & 3), sum);
+      }
       u32 wide = shuffle(sum, lane - 1) + 2 * sum + shuffle(sum, lane + 1);
       if (n >= 2) {
         u32 key = (above2 + 2 * above + wide + extra) << placeBits | (u32)place;
@@ -124,7 +127,7 @@ DEVICE void fullTile(const Full &f, const i8 *list, i32 tile, i32 first, u32 pen
 
 // search_full runs both full searches, a warp for each tile and group. near, own and totals hold what both find, the
 // finer one first: near4, own4, near8, own8; totals4, totals8.
-KERNEL void search_full(u32 *keys, u32 *totals, const u8 *small, const i8 *list, const i32 *penalties, const i32 *frame, i64 w_, i64 h_, i64 r4, i64 r8, i64 count4,
+KERNEL_OF(256, 2) void search_full(u32 *keys, u32 *totals, const u8 *small, const i8 *list, const i32 *penalties, const i32 *frame, i64 w_, i64 h_, i64 r4, i64 r8, i64 count4,
                         i64 count8, i64 groups4, i64 groups8) {
   i32 w = (i32)w_, h = (i32)h_, warp = (i32)(unit() / 32);
   u32 penalty = 2 * (u32)penalties[frame[0]];
