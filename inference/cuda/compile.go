@@ -6,6 +6,9 @@ package cuda
 // leave the other ones.
 func (s *session) compile(v *value, parity int) []call {
 	n := v.node
+	if v.by != nil {
+		return nil
+	}
 	at := func(x *value) pointer { return s.address(x, parity) }
 	tensor := func(role string) pointer { return s.weights.pointer(n.Tensors[role]) }
 	w, h, positions := s.size.W, s.size.H, v.positions()
@@ -58,30 +61,14 @@ func (s *session) compile(v *value, parity int) []call {
 		}
 		return callsGather(at(v), vectors, s.frameParameters(), v.h, v.w, whole(at(v.in[0]), n.C))
 	case "code_z":
-		all := []call{callZTables(s.tables(v), tensor("table"), s.frameParameters(), positions, n.C)}
+		var z pointer
+		f := 0
 		if s.encode {
-			all = append(all, callZSymbols(at(v), at(v.in[0]), v.count(), v.in[0].node.F))
+			z, f = at(v.in[0]), v.in[0].node.F
 		}
-		return all
-	case "index":
-		return []call{callScaleIndex(at(v), at(v.in[0]), v.count(), v.in[0].node.F)}
-	case "code_y":
-		c, step := 2*n.C, n.Ints["step"]
-		all := []call{callYTables(s.tables(v), at(v.in[len(v.in)-1]), positions, v.w, c, step)}
-		if s.encode {
-			fy, fm := v.in[0].node.F, v.in[2].node.F
-			all = append(all, callYSymbols(at(v), s.tables(v), at(v.in[0]), at(v.in[1]), at(v.in[2]), tensor("rexp"), s.frameParameters(),
-				positions, v.w, c, step, 16+fy-fm, fm))
-		}
-		return all
-	case "latent":
-		var base pointer
-		if len(v.in) == 3 {
-			base = at(v.in[2])
-		}
-		return []call{callLatent(at(v), at(v.in[0]), at(v.in[1]), base, positions, v.w, n.C, n.Ints["step"], n.F)}
-	case "unstep":
-		return []call{callUnstep(at(v), at(v.in[0]), at(v.in[1]), tensor("exp"), v.count(), 16+v.in[0].node.F-n.F)}
+		return []call{callCodeZ(at(v), s.tables(v), z, tensor("table"), s.frameParameters(), positions, n.C, f)}
+	case "code_y", "latent", "unstep":
+		return s.compileLatent(v, parity)
 	}
 	panic("cuda: no code for operator " + n.Op) // inference knows the same operators, by test
 }

@@ -133,7 +133,7 @@ func TestReadThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range p.values {
-		if !gathers(v.node.Op) {
+		if !gathers(v.node.Op) || v.node.Op == "clamp" { // clamps: TestLatentLaunches
 			continue
 		}
 		through := !slices.ContainsFunc(nodesReading(g, v.node.Out), func(n *inference.Node) bool {

@@ -112,32 +112,3 @@ func callCompensate(dst, ref, vectors pointer, w, h int) call {
 func callUnpack(picture, head, pred, from, table pointer, w, h, f int) call {
 	return call{kernel: "unpack", grid: blocks(int64(w/8) * int64(h/8) * 12), args: arg(picture, head, pred, from, table, w, h, f)}
 }
-
-func callZTables(tables, table, frame pointer, n int64, c int) call {
-	return call{kernel: "z_tables", grid: blocks(n * int64(c)), args: arg(tables, table, frame, n, c)}
-}
-
-func callZSymbols(k, z pointer, values int64, f int) call {
-	return call{kernel: "z_symbols", grid: blocks(values), args: arg(k, z, values, f)}
-}
-
-func callScaleIndex(index, v pointer, values int64, f int) call {
-	return call{kernel: "scale_index", grid: blocks(values), args: arg(index, v, values, f)}
-}
-
-// callYTables and callYSymbols take c, the channels of y; a step codes half of them.
-func callYTables(tables, index pointer, n int64, w, c, step int) call {
-	return call{kernel: "y_tables", grid: blocks(n * int64(c/2)), args: arg(tables, index, n, w, c, step)}
-}
-
-func callYSymbols(k, tables, y, q, mean, rexp, frame pointer, n int64, w, c, step, shift, fm int) call {
-	return call{kernel: "y_symbols", grid: blocks(n * int64(c/2)), args: arg(k, tables, y, q, mean, rexp, frame, n, w, c, step, shift, fm)}
-}
-
-func callLatent(dst, k, mean, base pointer, n int64, w, c, step, fm int) call {
-	return call{kernel: "latent", grid: blocks(n * int64(c)), args: arg(dst, k, mean, base, n, w, c, step, fm)}
-}
-
-func callUnstep(dst, yhat, q, exp pointer, values int64, shift int) call {
-	return call{kernel: "unstep", grid: blocks(values), args: arg(dst, yhat, q, exp, values, shift)}
-}

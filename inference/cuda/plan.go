@@ -52,6 +52,7 @@ type value struct {
 	life    *lifetime
 	sum     bool     // an actsum4 that computes the lin in front of it too
 	sources []source // of a value that is gathered
+	by      *value   // a reader that computes this one too, of a code_y or latent
 }
 
 func (v *value) positions() int64 { return int64(v.h) * int64(v.w) }
@@ -82,6 +83,7 @@ func newPlan(g *inference.Graph, s inference.Size, encode bool, lins map[string]
 	p.arrange()
 	p.fuse(lins)
 	p.gather()
+	p.join()
 	p.settle()
 	for _, v := range p.values {
 		if v.node.Kind != inference.Picture && v.node.Kind != inference.Field && v.count() > math.MaxInt32/2 {

@@ -35,7 +35,13 @@ func (p *plan) gather() {
 		through[v] = gathers(v.node.Op) && len(v.readers) > 0 && !slices.ContainsFunc(v.readers, func(r *value) bool { return !readsThrough(r, v) })
 	}
 	for _, v := range p.values {
-		if !gathers(v.node.Op) {
+		if x := v.clamped(); x != nil && !onlyClamps(x) {
+			through[x] = false
+		}
+		if v.node.Op == "index" { // code_y reads v through it
+			through[v] = true
+		}
+		if !gathers(v.node.Op) && v.node.Op != "index" {
 			continue
 		}
 		in := v.in
@@ -55,26 +61,66 @@ func (p *plan) gather() {
 		}
 	}
 	for _, v := range p.values {
-		switch {
-		case through[v]:
+		if through[v] {
 			v.place = nowhere
 			for _, x := range v.in {
 				x.readers = slices.DeleteFunc(x.readers, func(r *value) bool { return r == v })
 			}
-		case v.sources != nil:
-			for _, s := range v.sources {
-				if !slices.Contains(s.from.readers, v) {
-					s.from.readers = append(s.from.readers, v)
+		}
+	}
+	for _, v := range p.values {
+		if v.place != nowhere {
+			for _, x := range v.reads() {
+				if !slices.Contains(x.readers, v) {
+					x.readers = append(x.readers, v)
 				}
 			}
 		}
 	}
 }
 
-// readsThrough reports whether r can read what v reads instead of v: all that gather, and a picture that the prediction
-// is added to.
+// reads returns the values in memory that computing v reads.
+func (v *value) reads() []*value {
+	var all []*value
+	for _, s := range v.sources {
+		all = append(all, s.from)
+	}
+	if v.sources != nil {
+		return all
+	}
+	for _, x := range v.in {
+		switch {
+		case x.place != nowhere:
+			all = append(all, x)
+		case x.sources != nil:
+			all = append(all, x.reads()...)
+		}
+	}
+	return all
+}
+
+// clamped returns the input that an operator of latent coding reads through a clamp, if it can.
+func (v *value) clamped() *value {
+	i := slices.Index([]string{"index", "code_y", "unstep"}, v.node.Op)
+	if i < 0 || len(v.in) < min(i, 1)+1 {
+		return nil
+	}
+	x := v.in[min(i, 1)] // v; q of y, q, …; q of yhat, q
+	if slices.Index(v.in, x) != min(i, 1) || slices.Contains(v.in[min(i, 1)+1:], x) {
+		return nil // read as something else too
+	}
+	return x
+}
+
+func onlyClamps(v *value) bool {
+	s := v.sources
+	return v.node.Op == "clamp" && len(s) == 1 && s[0].kind == pieceHere && s[0].scale == nil && s[0].requant == 0
+}
+
+// readsThrough reports whether r can read what v reads instead of v: all that gather, latent coding through a clamp, and
+// a picture that the prediction is added to.
 func readsThrough(r, v *value) bool {
-	return gathers(r.node.Op) || r.node.Op == "picture" && v.node.Op == "pack" && r.in[0] != v
+	return gathers(r.node.Op) || v.node.Op == "clamp" && r.clamped() == v || r.node.Op == "picture" && v.node.Op == "pack" && r.in[0] != v
 }
 
 // join puts what v does behind what the sources of an input do, if a piece can do both.
