@@ -69,7 +69,7 @@ func BenchmarkFrames(b *testing.B) {
 	for _, m := range benchModels(b) {
 		for d := range n {
 			for _, sm := range families {
-				back, err := New(d, fmt.Sprintf("sm_%d", sm))
+				back, err := New(d, familyName(sm))
 				if err != nil {
 					continue
 				}
@@ -79,7 +79,7 @@ func BenchmarkFrames(b *testing.B) {
 						// Without a threshold, since a repeated frame meets other tables than the one whose symbols it is given.
 						all[i].frame.QP, all[i].frame.Threshold = 42, 0
 					}
-					name := fmt.Sprintf("model=%s/size=%dx%d/impl=cuda:%d,sm_%d", m.Name, size.W, size.H, d, sm)
+					name := fmt.Sprintf("model=%s/size=%dx%d/impl=cuda:%d,%s", m.Name, size.W, size.H, d, familyName(sm))
 					var given []coded
 					b.Run("dir=encode/"+name, func(b *testing.B) { given = benchEncode(b, back, m, size, all) })
 					b.Run("dir=decode/"+name, func(b *testing.B) { benchDecode(b, back, m, size, all, given) })

@@ -60,8 +60,19 @@ func modulesOf(sm int) ([]string, error) {
 }
 
 // families are those that have kernels, in rising order; each runs on its compute capability and all higher ones,
-// through the driver's compiler.
-var families = []int{61, 75, 80}
+// through the driver's compiler, but 90, which is 9.0's alone.
+var families = []int{61, 75, 80, 90}
+
+// familyName is what people call a family.
+func familyName(sm int) string {
+	if sm == 90 {
+		return "sm_90a"
+	}
+	return fmt.Sprintf("sm_%d", sm)
+}
+
+// runsOn reports whether a device of a compute capability runs the kernels of a family.
+func runsOn(sm, capability int) bool { return sm <= capability && (sm != 90 || capability == 90) }
 
 // An AbsentError says why this machine has no CUDA device to compute on.
 type AbsentError struct{ Reason string }
@@ -76,7 +87,7 @@ type UnfitError struct {
 }
 
 func (e *UnfitError) Error() string {
-	return fmt.Sprintf("cuda: device %d has compute capability %d.%d, too low for kernels %s", e.Device, e.Capability/10, e.Capability%10, e.Kernels)
+	return fmt.Sprintf("cuda: device %d has compute capability %d.%d, not one for kernels %s", e.Device, e.Capability/10, e.Capability%10, e.Kernels)
 }
 
 // A callError names the driver function that failed.
@@ -175,8 +186,8 @@ func describe(ordinal int) (Device, error) {
 		return d, called("cuDeviceGetAttribute", err)
 	}
 	for _, sm := range families {
-		if sm <= d.Capability {
-			d.Kernels = fmt.Sprintf("sm_%d", sm)
+		if runsOn(sm, d.Capability) {
+			d.Kernels = familyName(sm)
 		}
 	}
 	return d, nil
@@ -193,7 +204,7 @@ type Backend struct {
 
 var _ inference.Backend = (*Backend)(nil)
 
-// New returns the backend of a device with the kernels of a family ("sm_61", "sm_75", "sm_80"; "auto": the highest
+// New returns the backend of a device with the kernels of a family ("sm_61", "sm_75", "sm_80", "sm_90a"; "auto": the highest
 // that the device can run).
 func New(ordinal int, kernels string) (*Backend, error) {
 	n, err := count()
@@ -209,14 +220,14 @@ func New(ordinal int, kernels string) (*Backend, error) {
 	}
 	sm := 0
 	for _, f := range families {
-		if kernels == fmt.Sprintf("sm_%d", f) || (kernels == "auto" || kernels == "") && f <= d.Capability {
+		if kernels == familyName(f) || (kernels == "auto" || kernels == "") && runsOn(f, d.Capability) {
 			sm = f
 		}
 	}
 	switch {
 	case sm == 0 && kernels != "auto" && kernels != "":
-		return nil, fmt.Errorf("cuda: no kernels %q (have sm_61, sm_75, sm_80)", kernels)
-	case sm == 0 || sm > d.Capability:
+		return nil, fmt.Errorf("cuda: no kernels %q (have sm_61, sm_75, sm_80, sm_90a)", kernels)
+	case sm == 0 || !runsOn(sm, d.Capability):
 		return nil, &UnfitError{ordinal, d.Capability, kernels}
 	}
 	b := &Backend{Device: d}

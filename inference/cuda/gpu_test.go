@@ -31,8 +31,8 @@ func eachDevice(t *testing.T, test func(t *testing.T, b *backend)) {
 	}
 	for d := range n {
 		for _, sm := range families {
-			t.Run(fmt.Sprintf("impl=cuda:%d/sm_%d", d, sm), func(t *testing.T) {
-				b, err := New(d, fmt.Sprintf("sm_%d", sm))
+			t.Run(fmt.Sprintf("impl=cuda:%d/%s", d, familyName(sm)), func(t *testing.T) {
+				b, err := New(d, familyName(sm))
 				var unfit *UnfitError
 				if errors.As(err, &unfit) {
 					t.Skip(err)

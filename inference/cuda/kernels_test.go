@@ -18,7 +18,7 @@ import (
 // eachMachine runs a test for every family, emulated, and for every family that each device can run.
 func eachMachine(t *testing.T, test func(t *testing.T, m *bench)) {
 	for _, sm := range families {
-		t.Run(fmt.Sprintf("impl=emulated/sm_%d", sm), func(t *testing.T) {
+		t.Run("impl=emulated/"+familyName(sm), func(t *testing.T) {
 			d := newEmulatedDevice()
 			m := &bench{machine: newEmulated(d, sm)}
 			test(t, m)

@@ -19,12 +19,12 @@ func BenchmarkNetwork(b *testing.B) {
 	for _, m := range benchModels(b) {
 		for d := range n {
 			for _, sm := range families {
-				back, err := New(d, fmt.Sprintf("sm_%d", sm))
+				back, err := New(d, familyName(sm))
 				if err != nil {
 					continue
 				}
 				for _, size := range benchSizes() {
-					name := fmt.Sprintf("model=%s/size=%dx%d/impl=cuda:%d,sm_%d", m.Name, size.W, size.H, d, sm)
+					name := fmt.Sprintf("model=%s/size=%dx%d/impl=cuda:%d,%s", m.Name, size.W, size.H, d, familyName(sm))
 					all := takes(1, size, 4) // intra, reset, inter, inter
 					for i := range all {
 						all[i].frame.QP, all[i].frame.Threshold = 42, 0

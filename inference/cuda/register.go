@@ -14,7 +14,7 @@ import (
 
 func init() {
 	backends.Register(&backends.Kind{
-		Name: "cuda", Kernels: kernelNames(1000),
+		Name: "cuda", Kernels: kernelNames(0),
 		Devices: registered,
 		Free:    freeMemory,
 		Open: func(ordinal int, kernels string) (backends.Backend, error) {
@@ -31,12 +31,12 @@ func init() {
 	})
 }
 
-// kernelNames lists the families that a compute capability runs.
+// kernelNames lists the families that a compute capability runs; for capability 0, all.
 func kernelNames(capability int) []string {
 	var names []string
 	for _, sm := range families {
-		if sm <= capability {
-			names = append(names, fmt.Sprintf("sm_%d", sm))
+		if capability == 0 || runsOn(sm, capability) {
+			names = append(names, familyName(sm))
 		}
 	}
 	return names

@@ -161,7 +161,7 @@ const emulation = "emulation"
 // eachBackend runs a test for every family in emulation, and on each device with and without captured graphs.
 func eachBackend(t *testing.T, test func(t *testing.T, b *backend)) {
 	for _, sm := range families {
-		t.Run(fmt.Sprintf("impl=emulated/sm_%d", sm), func(t *testing.T) {
+		t.Run("impl=emulated/"+familyName(sm), func(t *testing.T) {
 			d := newEmulatedDevice()
 			open := func() (machine, error) { return newEmulated(d, sm), nil }
 			test(t, &backend{name: emulation, sm: sm, capture: sm == 80, open: open})

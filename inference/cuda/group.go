@@ -1,0 +1,229 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/nvcodec/nvcodec/inference/kernel"
+)
+
+// The layers that kernels/group.cuh computes, on compute capability 9.0.
+
+// An outcome says what becomes of a layer's sums.
+type outcome int
+
+const (
+	plain     outcome = iota // requantised, with or without a residual
+	gated                    // and the gated sum of four activations
+	looked                   // and looked up in a table
+	lookedSum                // and the sum of two that are looked up
+)
+
+// parts returns how many sums an output channel is made of.
+func (o outcome) parts() int {
+	switch o {
+	case gated:
+		return 4
+	case lookedSum:
+		return 2
+	}
+	return 1
+}
+
+// A groupLayer is a lin or, with taps 9, a 3x3 convolution, in the kernels' order.
+type groupLayer struct {
+	kernel  string
+	in, out int // channels; out counts what the outcome leaves
+	n       int // sums of a block of channels
+	blocks  int
+	steps   int // of 32 input channels
+	shift   int
+	taps    int
+	bytes   int // of a block's weights and constants
+	table   int // bytes of the table in shared memory
+	packed  []byte
+}
+
+// groupMemory is how much shared memory a block of threads can have.
+const groupMemory = 227 << 10
+
+// packGroup arranges a layer of weights [out][taps*in], or returns nil if these kernels cannot compute it. table is that
+// of looked and lookedSum, see foldTable.
+func packGroup(l *kernel.Lin, taps int, o outcome, table []byte) *groupLayer {
+	wide := l.W16 != nil
+	g := &groupLayer{in: l.In / taps, out: l.Out / o.parts(), steps: (l.In + 31) / 32, taps: taps, table: (len(table) + 15) / 16 * 16}
+	if g.in%8 != 0 || g.out%8 != 0 || taps == 9 && g.in%128 != 0 || wide && o == gated {
+		return nil
+	}
+	mul, shift, ok := normalise(l, wide)
+	if !ok {
+		return nil
+	}
+	planes := 1
+	if wide {
+		planes = 2
+	}
+	if !g.choose(o, planes) {
+		return nil
+	}
+	if g.shift = shift; !wide {
+		g.shift -= 32
+	}
+	perBlock := g.n / o.parts()
+	weights := g.n * 32 * planes * g.steps
+	g.packed = make([]byte, g.blocks*g.bytes)
+	for place := range g.blocks * g.n {
+		block, column := place/g.n, place%g.n
+		c, part := groupChannel(column, g.n, o.parts())
+		if block*perBlock+c >= g.out {
+			continue
+		}
+		row := part*g.out + block*perBlock + c
+		at := g.packed[block*g.bytes:]
+		for i := range l.In {
+			step, k := i/32, groupInput(i%32)
+			from := step*planes*g.n*32 + column/8*256 + k/16*128 + column%8*16 + k%16
+			if wide {
+				w := l.W16[row*l.In+i]
+				at[from], at[from+g.n*32] = byte(w>>8), byte(w)
+			} else {
+				at[from] = byte(l.W[row*l.In+i])
+			}
+		}
+		constant := part*perBlock + c
+		binary.LittleEndian.PutUint32(at[weights+4*constant:], uint32(mul[row]))
+		add := int64(l.Bias[row]) * int64(mul[row])
+		if shift > 0 {
+			add += 1 << (shift - 1)
+		}
+		binary.LittleEndian.PutUint64(at[weights+4*g.n+8*constant:], uint64(add))
+	}
+	return g
+}
+
+// normalise returns multipliers and a shift that give the same as the layer's. With int8 weights the shift is at least
+// 32, so that a product's upper word is all that counts: both are scaled by a power of two, which |acc| < 2^31 and
+// mul < 2^31 leave room for. ok is false where the multipliers are too large for that.
+func normalise(l *kernel.Lin, wide bool) (mul []int32, shift int, ok bool) {
+	shift = int(l.Shift)
+	if wide || shift >= 32 {
+		return l.Mul, shift, true
+	}
+	up := 32 - shift
+	for _, m := range l.Mul {
+		if int64(m)<<up > math.MaxInt32 {
+			return nil, 0, false
+		}
+		mul = append(mul, m<<up)
+	}
+	return mul, 32, shift > 0
+}
+
+// choose takes the kernel whose blocks of channels fit and leave the least unused; it reports whether there is one.
+func (g *groupLayer) choose(o outcome, planes int) bool {
+	name := [...]string{"group_lin", "group_gated", "group_looked", "group_lookedsum"}[o]
+	sizes := [...][]int{{128, 96, 64}, {128}, {128, 64}, {128, 64}}[o]
+	if g.taps == 9 {
+		name, sizes = "group_conv3", []int{128, 64}
+	}
+	if planes == 2 {
+		name, sizes = name+"16", []int{64}
+		if g.taps == 9 {
+			sizes = []int{64, 32}
+		}
+	}
+	least := math.MaxInt
+	for _, n := range sizes {
+		each, bytes := n/o.parts(), n*(32*planes*g.steps+12)
+		blocks := (g.out + each - 1) / each
+		if bytes+g.table+8 <= groupMemory && blocks*each < least {
+			least = blocks * each
+			g.kernel, g.n, g.blocks, g.bytes = fmt.Sprintf("%s_%d", name, n), n, blocks, bytes
+		}
+	}
+	return g.kernel != ""
+}
+
+// groupChannel returns which channel of which part of a block stands in a column of the product: a lane's two columns of
+// four neighbouring tiles are eight channels in a row.
+func groupChannel(column, n, parts int) (channel, part int) {
+	tiles := n / 8 / parts
+	tile, lane, e := column/8, column%8/2, column%2
+	return tile%tiles/4*32 + lane*8 + tile%4*2 + e, tile / tiles
+}
+
+// groupInput returns where input channel i of a step stands along k: lane t's eight are the first four bytes of both halves.
+func groupInput(i int) int {
+	t, r := i/8, i%8
+	if r < 4 {
+		return 4*t + r
+	}
+	return 16 + 4*t + r - 4
+}
+
+// foldTable returns the bytes by |x| that a table of lookup takes off max(x, 0), if it can be had that way, the last
+// for all that are larger: x·sigmoid(x) and its relatives are even but for that.
+func foldTable(table []int16) []byte {
+	const most = 8192
+	take := func(x int) int { return max(x, 0) - int(table[x+1<<15]) }
+	last := take(-1 << 15)
+	n := 0
+	for size := range 1<<15 + 1 {
+		d := take(-size)
+		if size < 1<<15 && take(size) != d || d < 0 || d > 255 {
+			return nil
+		}
+		if d != last {
+			n = size + 1
+		}
+	}
+	if n+1 > most {
+		return nil
+	}
+	folded := make([]byte, n+1)
+	for size := range folded {
+		folded[size] = byte(take(-size))
+	}
+	return folded
+}
+
+// tableBytes is how the kernels read a folded table: its length in a vector of its own, then whole vectors.
+func tableBytes(folded []byte) []byte {
+	b := make([]byte, 16+(len(folded)+15)/16*16)
+	binary.LittleEndian.PutUint32(b, uint32(len(folded)))
+	copy(b[16:], folded)
+	return b
+}
+
+// share divides the blocks of channels among groups of blocks of threads, and the positions among those of a group, so
+// that the last of them ends soonest; fetching a block's weights takes about two fifths of the time of computing 128
+// positions with them.
+func (g *groupLayer) share(n int64, processors int) (groups, each, share int) {
+	tiles := int((n + 63) / 64)
+	best := math.Inf(1)
+	for k := 1; k <= g.blocks; k++ {
+		s := (g.blocks + k - 1) / k
+		if s*(g.bytes+8)+g.table > groupMemory || (k-1)*s >= g.blocks {
+			continue
+		}
+		e := min(max(1, processors/k), (tiles+1)/2)
+		waves := (k*e + processors - 1) / processors
+		cost := float64(waves*s) * (float64((tiles+2*e-1)/(2*e)) + 0.4)
+		if cost < best {
+			best, groups, each, share = cost, k, e, s
+		}
+	}
+	return groups, each, share
+}
+
+// callGroup computes a layer over n positions, of a convolution those that its input's h x w leave at stride r.
+func callGroup(g *groupLayer, dst, src, res, packed, table pointer, n int64, f, h, w, r, processors int) call {
+	groups, each, share := g.share(n, processors)
+	return call{
+		kernel: g.kernel, grid: groups * each, shared: share*(g.bytes+8) + g.table,
+		args: arg(dst, src, res, packed, table, n, g.in, g.out, g.shift, f, g.blocks, groups, each, h, w, r),
+	}
+}

@@ -1,0 +1,249 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/nvcodec/nvcodec/inference/kernel"
+)
+
+// eachGroupMachine runs a test where the products of warpgroups are.
+func eachGroupMachine(t *testing.T, test func(t *testing.T, m *bench)) {
+	eachMachine(t, func(t *testing.T, m *bench) {
+		if m.family() == 90 {
+			test(t, m)
+		}
+	})
+}
+
+// randLin16 returns a layer of int16 weights within the bounds that a model is proved by.
+func randLin16(r *rand.Rand, in, out int) *kernel.Lin {
+	l := &kernel.Lin{In: in, Out: out, Shift: uint(r.IntN(63)), W16: fill(in*out, func() int16 { return random16(r) })}
+	for o := range out {
+		var sum int64
+		for _, w := range l.W16[o*in:][:in] {
+			sum += max(int64(w), -int64(w))
+		}
+		l.Bias = append(l.Bias, random32(r))
+		sum = sum*32768 + max(int64(l.Bias[o]), -int64(l.Bias[o]))
+		// |acc|·mul + 2^61 < 2^63
+		top := min(30, 62-bits.Len64(uint64(sum)))
+		l.Mul = append(l.Mul, randomMul(r, max(1, top)))
+	}
+	if r.IntN(4) > 0 {
+		l.Shift = uint(20 + r.IntN(30))
+	}
+	return l
+}
+
+// foldable returns a table like an activation's: max(x, 0) less an even part that ends.
+func foldable(r *rand.Rand) []int16 {
+	even := fill(1+r.IntN(3000), func() int16 { return int16(r.IntN(256)) })
+	if r.IntN(4) == 0 {
+		even = even[:1]
+	}
+	table := make([]int16, 1<<16)
+	for i := range table {
+		x := i - 1<<15
+		table[i] = int16(max(x, 0)) - even[min(max(x, -x), len(even)-1)]
+	}
+	return table
+}
+
+func TestFoldTable(t *testing.T) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for range 20 {
+		table := foldable(r)
+		folded := foldTable(table)
+		if folded == nil {
+			t.Fatal("not folded")
+		}
+		for i, want := range table {
+			x := i - 1<<15
+			if got := max(x, 0) - int(folded[min(max(x, -x), len(folded)-1)]); got != int(want) {
+				t.Fatalf("of %d entries: %d gives %d, want %d", len(folded), x, got, want)
+			}
+		}
+		at := r.IntN(1 << 16)
+		if table[at]++; at != 1<<15 && foldTable(table) != nil {
+			t.Fatalf("folded though entry %d stands alone", at)
+		}
+	}
+	if foldTable(make([]int16, 1<<16)) != nil || foldTable(fill16(r, 1<<16)) != nil {
+		t.Error("folded what is no activation")
+	}
+}
+
+// An expected outcome, by the definitions.
+func groupWant(l *kernel.Lin, o outcome, src, res []int16, table []int16, f uint) []int16 {
+	sums := make([]int16, len(src)/l.In*l.Out)
+	kernel.Generic().Lin(l)(sums, src, res)
+	want := make([]int16, len(sums)/o.parts())
+	switch o {
+	case plain:
+		return sums
+	case gated:
+		kernel.Generic().ActSum4(want, sums, l.Out/4, f)
+	case looked:
+		kernel.Lookup(want, sums, table)
+	case lookedSum:
+		kernel.Lookup(sums, sums, table)
+		kernel.Sum2(want, sums, l.Out/2)
+	}
+	return want
+}
+
+// groupSizes are channel counts that meet every edge of the kernels' blocks and stages.
+var groupSizes = [][2]int{{8, 8}, {32, 64}, {48, 96}, {64, 32}, {96, 192}, {120, 136}, {128, 128}, {160, 320}, {192, 256}, {320, 40}, {1024, 128}}
+
+func TestGroup(t *testing.T) {
+	eachGroupMachine(t, func(t *testing.T, m *bench) {
+		for seed := range cases(m, 64, 2000) {
+			r := rand.New(rand.NewPCG(seed, 21))
+			size := groupSizes[r.IntN(len(groupSizes))]
+			o, wide, f := outcome(seed%4), seed%3 == 2, uint(1+r.IntN(14))
+			if wide && o == gated {
+				o = plain
+			}
+			var l *kernel.Lin
+			if wide {
+				l = randLin16(r, size[0], o.parts()*size[1])
+			} else {
+				l = randLin(r, size[0], o.parts()*size[1])
+				top := 1 + r.IntN(31)
+				for i := range l.Mul {
+					l.Mul[i] = randomMul(r, top)
+				}
+				l.Shift = uint(1 + top + r.IntN(18))
+			}
+			var table []int16
+			var folded []byte
+			if o == looked || o == lookedSum {
+				table = foldable(r)
+				folded = foldTable(table)
+			}
+			g := packGroup(l, 1, o, folded)
+			if g == nil {
+				t.Fatalf("seed=%d: no kernel for %d to %d", seed, l.In, l.Out)
+			}
+			n := 1 + r.IntN(400)
+			src := fill16(r, n*l.In)
+			if l.W != nil && r.IntN(2) == 0 { // a position that drives the first output to the bound
+				for i := range l.In {
+					src[i] = 32767
+					if l.W[i] > 0 == (seed%4 < 2) {
+						src[i] = -32768
+					}
+				}
+			}
+			var res []int16
+			if o == plain && r.IntN(3) > 0 {
+				res = fill16(r, n*l.Out)
+			}
+			want := groupWant(l, o, src, res, table, f)
+			b := &rig{t: t, m: m}
+			s, w := upload(b, src), upload(b, g.packed)
+			var looks pointer
+			if folded != nil {
+				looks = upload(b, tableBytes(folded))
+			}
+			inPlace := res != nil && r.IntN(2) == 0
+			processors := 1 + r.IntN(5)
+			what := fmt.Sprintf("seed=%d outcome %d wide %v %d to %d, n=%d, shift %d, F %d, in place %v, %d processors", seed, o, wide, l.In, l.Out, n, l.Shift, f, inPlace, processors)
+			run(b, what, want, res, func(dst pointer) call {
+				from := dst
+				switch {
+				case res == nil:
+					from = 0
+				case !inPlace:
+					from = upload(b, res)
+				}
+				return callGroup(g, dst, s, from, w, looks, int64(n), int(f), 0, 0, 1, processors)
+			})
+			b.free()
+		}
+	})
+}
+
+func TestGroupConv3(t *testing.T) {
+	eachGroupMachine(t, func(t *testing.T, m *bench) {
+		for seed := range cases(m, 10, 300) {
+			r := rand.New(rand.NewPCG(seed, 22))
+			in, out, stride := 128*(1+r.IntN(2)), 8*(1+r.IntN(20)), 1+r.IntN(2)
+			h, w := stride*(1+r.IntN(9)), stride*(1+r.IntN(9))
+			var l *kernel.Lin
+			if seed%2 == 0 {
+				l = randLin(r, 9*in, out)
+				l.Shift = 30
+				for i := range l.Mul {
+					l.Mul[i] = randomMul(r, 14)
+				}
+			} else {
+				l = randLin16(r, 9*in, out)
+			}
+			c := kernel.Conv3{In: in, Out: out, R: stride, W: l.W, W16: l.W16, Bias: l.Bias, Mul: l.Mul, Shift: l.Shift}
+			src := fill16(r, h*w*in)
+			want := make([]int16, h/stride*(w/stride)*out)
+			c.Apply(want, src, h, w, 0, h/stride)
+			g := packGroup(l, 9, plain, nil)
+			if g == nil {
+				t.Fatalf("seed=%d: no kernel for %d to %d", seed, in, out)
+			}
+			b := &rig{t: t, m: m}
+			s, p := upload(b, src), upload(b, g.packed)
+			run(b, fmt.Sprintf("seed=%d conv3 %d to %d at %dx%d, stride %d", seed, in, out, w, h, stride), want, nil, func(dst pointer) call {
+				return callGroup(g, dst, s, 0, p, 0, int64(len(want)/out), 0, h, w, stride, 1+r.IntN(5))
+			})
+			b.free()
+		}
+	})
+}
+
+// TestGroupRefuses: what the kernels cannot compute has no layer of theirs.
+func TestGroupRefuses(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	layer := func(in, out int, edit func(l *kernel.Lin)) *kernel.Lin {
+		l := randLin(r, in, out)
+		l.Shift = 32
+		edit(l)
+		return l
+	}
+	none := func(*kernel.Lin) {}
+	if packGroup(layer(64, 64, none), 1, plain, nil) == nil {
+		t.Error("64 to 64 has no kernel")
+	}
+	for name, l := range map[string]*kernel.Lin{
+		"12 inputs":     layer(12, 64, none),
+		"12 outputs":    layer(64, 12, none),
+		"too much":      layer(4096, 64, none),
+		"mul too large": layer(64, 64, func(l *kernel.Lin) { l.Shift, l.Mul[63] = 31, 1<<30 }),
+		"shift 0":       layer(64, 64, func(l *kernel.Lin) { l.Shift = 0 }),
+	} {
+		if packGroup(l, 1, plain, nil) != nil {
+			t.Errorf("%s: there is a kernel", name)
+		}
+	}
+	if packGroup(layer(9*64, 64, none), 9, plain, nil) != nil {
+		t.Error("conv3 of 64 channels: there is a kernel")
+	}
+}
+
+// Every share covers all channels and fits, whatever the sizes.
+func TestGroupShare(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 2000 {
+		g := &groupLayer{blocks: 1 + r.IntN(20), bytes: 16 * (1 + r.IntN(groupMemory/16-1)), table: 16 * r.IntN(200)}
+		if g.bytes+8+g.table > groupMemory {
+			continue
+		}
+		n, processors := int64(1+r.IntN(40000)), 1+r.IntN(200)
+		groups, each, share := g.share(n, processors)
+		if groups < 1 || each < 1 || groups*share < g.blocks || (groups-1)*share >= g.blocks || share*(g.bytes+8)+g.table > groupMemory || share != (g.blocks+groups-1)/groups {
+			t.Fatalf("%+v, %d positions on %d: %d groups of %d, %d blocks each", g, n, processors, groups, each, share)
+		}
+	}
+}
