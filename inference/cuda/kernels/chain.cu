@@ -1,0 +1,3 @@
+// The network's fused kernels.
+// families: 80
+#include "chain.cuh"

@@ -1,0 +1,500 @@
+// Chains of position-wise operators as one kernel: what stands between two depthwise convolutions of a network.
+//
+// Of a tile of 16 positions, or several, a warp keeps all C channels in its registers from the first operator to the
+// last: what a product of matrices leaves in a lane is what the next one takes from it, with the weights' rows and
+// columns in a fitting order. Only weights go through shared memory, in stages that warps take turns to load. A chain:
+//
+//	head   x = lin(src), or x = src, or x = res + lin(depthwise(a)), or x = res + lin(src)
+//	body   x = x + lin(gated sum of lin(x)), unless the chain has none
+//	tail   x = x times the table's row of the frame's QP, if there is a table; x is stored, if dst is not null;
+//	       then up to three lins of x are stored, each through an activation or limits
+//
+// Arithmetic and the split of int16 in two bytes are those of lin.cuh, but with shifts of 32 and more (the host raises
+// mul and shift together): then the high word of acc*mul + rounding, shifted by the rest, is the result.
+//
+// Of every 32 channels, lane 4g+t of a warp holds 8t..8t+7, for positions 2g and 2g+1 of a tile of 16: these stand in
+// rows g and g+8 of the products. Columns 2t, 2t+1 of the four products of a group are its channels 8t+2j, 8t+2j+1 for
+// j = 0..3, and bytes 4t..4t+3, 16+4t..19+4t of a product's 32 rows its channels 8t..8t+7.
+#pragma once
+#include "async.cuh"
+#include "halves.cuh"
+
+enum { groupBytes = 1024, numberBytes = 256 }; // weights of 32x32 channels; bias and mul of 32 channels
+
+template <int C>
+struct Widths {
+  enum {
+    K = C / 32,                      // groups of channels
+    H = C / 2, HK = (H + 31) / 32,   // the same of what stands inside a block
+    Groups = K > 2 * HK ? K : 2 * HK, // of weights in a stage
+    Stage = Groups * groupBytes + 2 * numberBytes
+  };
+};
+
+// A Ring is the stages of weights, as one warp goes through them. Stage s lies in slot s % slots; warp s % warps loads
+// it, when all have left the stage before there.
+struct Ring {
+  const u8 *source;
+  u8 *memory;
+  Arrivals *full, *empty;
+  i32 stages, slots, bytes, warps, lane;
+  i32 stage, slot, turn; // turn: what this warp loads next
+  u32 parity;
+};
+
+// A warp refills the slot that it left so many stages ago, so that it rarely waits for slower ones.
+enum { lag = 2 };
+
+DEVICE void fill(const Ring &r, i32 stage, i32 slot) {
+  const u8 *from = r.source + (i64)stage * r.bytes;
+  u8 *to = r.memory + slot * r.bytes;
+  NOUNROLL for (i32 i = 16 * r.lane; i < r.bytes; i += 512) copyAsync(to + i, from + i);
+  arriveCopied(r.full + slot);
+}
+
+DEVICE Ring startRing(const u8 *source, u8 *memory, i32 bytes, i32 stages, i32 slots, i32 warps) {
+  Ring r;
+  r.source = source;
+  r.full = (Arrivals *)memory;
+  r.empty = r.full + slots;
+  r.memory = memory + (2 * slots * 8 + 15) / 16 * 16;
+  r.stages = stages, r.slots = slots, r.bytes = bytes, r.warps = warps, r.lane = laneIndex();
+  r.stage = r.slot = 0, r.parity = 0;
+  NOUNROLL for (i32 i = threadIndex(); i < slots; i += 32 * warps) {
+    expect(r.full + i, 32);
+    expect(r.empty + i, warps);
+  }
+  barrier();
+  NOUNROLL for (r.turn = threadIndex() / 32; r.turn < stages && r.turn < slots; r.turn += warps) fill(r, r.turn, r.turn);
+  return r;
+}
+
+// take waits for the next stage.
+DEVICE const u8 *take(Ring &r) {
+  if (r.turn < r.stages && r.stage + r.slots - lag == r.turn) {
+    bool same = r.slot >= lag;
+    i32 slot = same ? r.slot - lag : r.slot - lag + r.slots;
+    await(r.empty + slot, same ? r.parity : r.parity ^ 1);
+    fill(r, r.turn, slot);
+    r.turn += r.warps;
+  }
+  await(r.full + r.slot, r.parity);
+  return r.memory + r.slot * r.bytes;
+}
+
+// leave says that this warp has read the stage.
+DEVICE void leave(Ring &r) {
+  if (r.stages > r.slots) {
+    syncWarp();
+    if (r.lane == 0) arrive(r.empty + r.slot);
+  }
+  r.stage++;
+  if (++r.slot == r.slots) {
+    r.slot = 0;
+    r.parity ^= 1;
+  }
+}
+
+// saturated puts two numbers into a word as sat16 of each, the first one low.
+DEVICE u32 saturated(i32 a, i32 b) {
+#ifdef NVCODEC_EMULATE
+  return halves(sat16(a), sat16(b));
+#else
+  u32 d;
+  asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(d) : "r"(b), "r"(a));
+  return d;
+#endif
+}
+
+// wideSum is a*b + c.
+DEVICE i64 wideSum(i32 a, i32 b, i64 c) {
+#ifdef NVCODEC_EMULATE
+  return (i64)a * b + c;
+#else
+  i64 d;
+  asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(d) : "r"(a), "r"(b), "l"(c));
+  return d;
+#endif
+}
+
+// scaled is rnd(acc*mul, 32 + shift), which int32 holds; half is 2^(31+shift).
+DEVICE i32 scaled(i32 acc, i32 mul, i64 half, i32 shift) {
+  i32 low, high;
+  split(wideSum(acc, mul, half), low, high);
+  return high >> shift;
+}
+
+// A Fragment is what a lane gives to products with 32 channels of M tiles: high bytes and low bytes.
+struct Fragment {
+  u32 hi[4], lo[4];
+};
+
+// fragment takes the 8 channels of both positions apart.
+DEVICE Fragment fragment(u32x4 a, u32x4 b) {
+  Fragment f;
+  UNROLL for (int i = 0; i < 2; i++) {
+    f.lo[2 * i] = permute(a[2 * i], a[2 * i + 1], 0x6420);
+    f.lo[2 * i + 1] = permute(b[2 * i], b[2 * i + 1], 0x6420);
+    f.hi[2 * i] = permute(a[2 * i], a[2 * i + 1], 0x7531);
+    f.hi[2 * i + 1] = permute(b[2 * i], b[2 * i + 1], 0x7531);
+  }
+  return f;
+}
+
+// channels joins a fragment's 8 channels of position r again.
+DEVICE u32x4 channels(const Fragment &f, int r) {
+  return u32x4{permute(f.lo[r], f.hi[r], 0x5140), permute(f.lo[r], f.hi[r], 0x7362), permute(f.lo[2 + r], f.hi[2 + r], 0x5140), permute(f.lo[2 + r], f.hi[2 + r], 0x7362)};
+}
+
+// Products are the sums of 32 output channels: [tile][j][2 r + i] belongs to position r and channel 8t + 2j + i.
+template <int M>
+struct Products {
+  i32 hi[M][4][4], lo[M][4][4];
+};
+
+// A Scale is what a lane's eight output channels of a group are multiplied by.
+struct Scale {
+  i32 mul[8];
+};
+
+// begin starts sums from the bias; numbers are [2][4][8] words: bias, mul, by t.
+template <int M>
+DEVICE Scale begin(Products<M> &p, const u8 *numbers, i32 lane) {
+  const i32x4 *n = (const i32x4 *)numbers + lane % 4 * 2;
+  Scale s;
+  UNROLL for (int i = 0; i < 8; i++) s.mul[i] = n[8 + i / 4][i % 4];
+  UNROLL for (int j = 0; j < 4; j++) {
+    UNROLL for (int i = 0; i < 2; i++) {
+      i32 bias = n[j / 2][2 * (j % 2) + i];
+      UNROLL for (int m = 0; m < M; m++) {
+        UNROLL for (int r = 0; r < 2; r++) {
+          p.lo[m][j][2 * r + i] = bias;
+          p.hi[m][j][2 * r + i] = 0;
+        }
+      }
+    }
+  }
+  return s;
+}
+
+// multiply adds the products of 32 channels with weights [2][32][4] words: pair of j, lane, registers of the fragment.
+template <int M>
+DEVICE void multiply(Products<M> &p, const Fragment (&a)[M], const u8 *weights, i32 lane) {
+  UNROLL for (int pair = 0; pair < 2; pair++) {
+    u32x4 w = ((const u32x4 *)weights)[pair * 32 + lane];
+    UNROLL for (int k = 0; k < 2; k++) {
+      UNROLL for (int m = 0; m < M; m++) {
+        i32 *hi = p.hi[m][2 * pair + k], *lo = p.lo[m][2 * pair + k];
+        mma16832<true>(hi[0], hi[1], hi[2], hi[3], a[m].hi, w[2 * k], w[2 * k + 1]);
+        mma16832<false>(lo[0], lo[1], lo[2], lo[3], a[m].lo, w[2 * k], w[2 * k + 1]);
+      }
+    }
+  }
+}
+
+// result is the product's number i of position r and pair j behind requantisation, before saturation.
+template <int M>
+DEVICE i32 result(const Products<M> &p, int m, int j, int r, int i, const Scale &s, i64 half, i32 shift) {
+  i32 acc = (i32)(((u32)p.hi[m][j][2 * r + i] << 8) + (u32)p.lo[m][j][2 * r + i]);
+  return scaled(acc, s.mul[2 * j + i], half, shift);
+}
+
+// gated is act(sat16(y)), also for y that only int32 holds: what lies below -half becomes 0 whatever it is.
+DEVICE i32 gated(i32 y, i32 half, i32 f) {
+  y = y < 32767 ? y : 32767;
+  return (y * clamp32(y + half, 0, 2 * half) + half) >> f;
+}
+
+// A Tail is a lin of x that is stored.
+struct Tail {
+  i16 *dst;
+  i32 n, shift, f, lo, hi;
+};
+
+struct ChainArguments {
+  i16 *dst;
+  const i16 *src, *res;
+  i32 warps, head, in, n, h, w;
+  const u8 *weights;
+  i32 stages, slots, convShift, shift, f, sumShift, bodyShift;
+  const i32 *table, *frame;
+  i32 tableShift;
+  Tail tails[3];
+};
+
+enum { headLin, headCopy, headDepthwise, headResidual };
+
+template <int C, int M>
+struct Chain {
+  typedef Widths<C> W;
+  const ChainArguments &p;
+  Ring ring;
+  u32x4 *scratch; // this lane's: what stands inside a block, [tile][group][position] at a stride of 32
+  i32 lane, first; // first position
+  Fragment x[W::K][M];
+
+  METHOD explicit Chain(const ChainArguments &arguments) : p(arguments) {
+    i32 warp = threadIndex() / 32;
+    lane = laneIndex();
+    first = (blockIndex() * p.warps + warp) * 16 * M + lane / 4 * 2;
+    u8 *memory = dynamicShared();
+    scratch = (u32x4 *)memory + warp * (M * W::HK * 2 * 32) + lane;
+    ring = startRing(p.weights, memory + p.warps * (M * W::HK * 2 * 512), W::Stage, p.stages, p.slots, p.warps);
+  }
+
+  // position is number r of tile m; behind the last one stands the last again.
+  METHOD i32 position(int m, int r) const {
+    i32 at = first + 16 * m + r;
+    return at < p.n ? at : p.n - 1;
+  }
+  METHOD u32x4 read(const i16 *from, i32 c, int m, int r, i32 ch) const {
+    return *(const u32x4 *)(from + (i64)position(m, r) * c + (ch < c ? ch : c - 8));
+  }
+  METHOD void write(i16 *to, i32 c, int m, int r, i32 ch, u32x4 v) const {
+    if (first + 16 * m + r < p.n && ch < c) *(u32x4 *)(to + (i64)(first + 16 * m + r) * c + ch) = v;
+  }
+  METHOD u32x4 *inside(int m, int k, int r) const { return scratch + ((m * W::HK + k) * 2 + r) * 32; }
+
+  METHOD void readX(const i16 *from) {
+    UNROLL for (int k = 0; k < W::K; k++) {
+      UNROLL for (int m = 0; m < M; m++) x[k][m] = fragment(read(from, C, m, 0, 32 * k + lane % 4 * 8), read(from, C, m, 1, 32 * k + lane % 4 * 8));
+    }
+  }
+
+  // append moves the groups of a tile down and adds one at the end, so that a loop can write registers.
+  METHOD void append(int m, const Fragment &f) {
+    UNROLL for (int k = 0; k + 1 < W::K; k++) x[k][m] = x[k + 1][m];
+    x[W::K - 1][m] = f;
+  }
+
+  // linear is x = lin(src) over any number of input channels.
+  METHOD void linear() {
+    i32 steps = (p.in + 31) / 32;
+    i64 half = (i64)1 << (31 + p.shift);
+    NOUNROLL for (i32 k = 0; k < W::K; k++) {
+      Products<M> s;
+      Scale by;
+      i32 ch = lane % 4 * 8;
+      u32x4 next[M][2];
+      UNROLL for (int m = 0; m < M; m++) {
+        UNROLL for (int r = 0; r < 2; r++) next[m][r] = read(p.src, p.in, m, r, ch);
+      }
+      NOUNROLL for (i32 done = 0; done < steps; done += W::Groups) {
+        const u8 *stage = take(ring);
+        if (done == 0) by = begin(s, stage + W::Groups * groupBytes, lane);
+        i32 here = steps - done < W::Groups ? steps - done : W::Groups;
+        NOUNROLL for (i32 i = 0; i < here; i++) {
+          Fragment a[M];
+          ch += 32;
+          UNROLL for (int m = 0; m < M; m++) {
+            a[m] = fragment(next[m][0], next[m][1]);
+            UNROLL for (int r = 0; r < 2; r++) next[m][r] = read(p.src, p.in, m, r, ch);
+          }
+          multiply(s, a, stage + i * groupBytes, lane);
+        }
+        leave(ring);
+      }
+      UNROLL for (int m = 0; m < M; m++) {
+        u32x4 y[2];
+        UNROLL for (int r = 0; r < 2; r++) {
+          UNROLL for (int j = 0; j < 4; j++) y[r][j] = saturated(result(s, m, j, r, 0, by, half, p.shift), result(s, m, j, r, 1, by, half, p.shift));
+        }
+        append(m, fragment(y[0], y[1]));
+      }
+    }
+  }
+
+  // depthwise is the 3x3 correlation of a, which has been through its activation; positions 2g and 2g+1 stand in one
+  // row. The stage holds weights [9][16 K] words, of two channels c and c+1: w(c), 0, 0, w(c+1); then bias and mul [16 K].
+  METHOD void depthwise() {
+    const u8 *stage = take(ring);
+    const i32 *bias = (const i32 *)(stage + 9 * 64 * W::HK), *mul = bias + 32 * W::HK;
+    i32 shift = p.convShift, channel0 = lane % 4 * 8;
+    i64 half = (i64)1 << (31 + shift);
+    UNROLL for (int m = 0; m < M; m++) {
+      i32 at = first + 16 * m < p.n ? first + 16 * m : p.n - 2, y = at / p.w, col = at % p.w;
+      NOUNROLL for (i32 k = 0; k < W::HK; k++) {
+        i32 ch = 32 * k + channel0;
+        i32 acc[2][8];
+        UNROLL for (int i = 0; i < 8; i++) acc[0][i] = acc[1][i] = bias[ch + i];
+        UNROLL for (int dy = 0; dy < 3; dy++) {
+          UNROLL for (int dx = 0; dx < 4; dx++) {
+            i32 row = y + dy - 1, c = col + dx - 1;
+            u32x4 v = {0, 0, 0, 0};
+            if (row >= 0 && row < p.h && c >= 0 && c < p.w && ch < W::H) v = *(const u32x4 *)(p.src + (i64)(row * p.w + c) * W::H + ch);
+            UNROLL for (int r = 0; r < 2; r++) {
+              if (dx - r >= 0 && dx - r < 3) {
+                u32x4 weights = ((const u32x4 *)stage)[(dy * 3 + dx - r) * 4 * W::HK + ch / 8];
+                UNROLL for (int q = 0; q < 4; q++) {
+                  acc[r][2 * q] = dp2<false>(v[q], weights[q], acc[r][2 * q]);
+                  acc[r][2 * q + 1] = dp2<true>(v[q], weights[q], acc[r][2 * q + 1]);
+                }
+              }
+            }
+          }
+        }
+        UNROLL for (int r = 0; r < 2; r++) {
+          u32x4 out;
+          UNROLL for (int q = 0; q < 4; q++) out[q] = saturated(scaled(acc[r][2 * q], mul[ch + 2 * q], half, shift), scaled(acc[r][2 * q + 1], mul[ch + 2 * q + 1], half, shift));
+          *inside(m, k, r) = out;
+        }
+      }
+    }
+    leave(ring);
+  }
+
+  // sum is the gated sum of lin(x): groups j of the products are its four quarters.
+  METHOD void sum() {
+    i64 half = (i64)1 << (31 + p.sumShift);
+    i32 middle = 1 << (p.f - 1);
+    NOUNROLL for (i32 group = 0; group < 4 * W::HK; group++) {
+      const u8 *stage = take(ring);
+      Products<M> s;
+      Scale by = begin(s, stage + W::Groups * groupBytes, lane);
+      UNROLL for (int k = 0; k < W::K; k++) multiply(s, x[k], stage + k * groupBytes, lane);
+      leave(ring);
+      UNROLL for (int m = 0; m < M; m++) {
+        UNROLL for (int r = 0; r < 2; r++) {
+          i32 total[2] = {0, 0};
+          UNROLL for (int j = 0; j < 4; j++) {
+            UNROLL for (int i = 0; i < 2; i++) total[i] += gated(result(s, m, j, r, i, by, half, p.sumShift), middle, p.f);
+          }
+          ((u32 *)inside(m, group / 4, r))[group % 4] = saturated(total[0], total[1]);
+        }
+      }
+    }
+  }
+
+  // residual is x = sat16(x + sat16(lin(what stands inside))).
+  METHOD void residual(i32 shift) {
+    const u32 both = 0x01000001; // dp2 of a word with it adds one half
+    i64 half = (i64)1 << (31 + shift);
+    const u8 *stage = 0;
+    UNROLL for (int k = 0; k < W::K; k++) {
+      if (k % 2 == 0) stage = take(ring);
+      Products<M> s;
+      Scale by = begin(s, stage + W::Groups * groupBytes + k % 2 * numberBytes, lane);
+      UNROLL for (int i = 0; i < W::HK; i++) {
+        Fragment a[M];
+        UNROLL for (int m = 0; m < M; m++) a[m] = fragment(*inside(m, i, 0), *inside(m, i, 1));
+        multiply(s, a, stage + (k % 2 * W::HK + i) * groupBytes, lane);
+      }
+      if (k % 2 == 1 || k == W::K - 1) leave(ring);
+      UNROLL for (int m = 0; m < M; m++) {
+        u32x4 z[2];
+        UNROLL for (int r = 0; r < 2; r++) {
+          u32x4 before = channels(x[k][m], r);
+          UNROLL for (int j = 0; j < 4; j++) {
+            u32 y = saturated(result(s, m, j, r, 0, by, half, shift), result(s, m, j, r, 1, by, half, shift));
+            z[r][j] = saturated(dp2<false>(before[j], both, dp2<false>(y, both, 0)), dp2<true>(before[j], both, dp2<true>(y, both, 0)));
+          }
+        }
+        x[k][m] = fragment(z[0], z[1]);
+      }
+    }
+  }
+
+  METHOD void scale() {
+    const i32 *table = p.table + (i64)p.frame[0] * C;
+    UNROLL for (int k = 0; k < W::K; k++) {
+      i32 ch = 32 * k + lane % 4 * 8;
+      i32x4 by[2] = {*(const i32x4 *)(table + ch), *(const i32x4 *)(table + ch + 4)};
+      UNROLL for (int m = 0; m < M; m++) {
+        u32x4 y[2];
+        UNROLL for (int r = 0; r < 2; r++) {
+          y[r] = channels(x[k][m], r);
+          UNROLL for (int j = 0; j < 4; j++) {
+            i32 low = (i16)y[r][j], high = (i32)y[r][j] >> 16;
+            y[r][j] = halves(sat16(rnd(wide(low, by[j / 2][j % 2 * 2]), p.tableShift)), sat16(rnd(wide(high, by[j / 2][j % 2 * 2 + 1]), p.tableShift)));
+          }
+        }
+        x[k][m] = fragment(y[0], y[1]);
+      }
+    }
+  }
+
+  METHOD void writeX() {
+    UNROLL for (int k = 0; k < W::K; k++) {
+      UNROLL for (int m = 0; m < M; m++) {
+        UNROLL for (int r = 0; r < 2; r++) write(p.dst, C, m, r, 32 * k + lane % 4 * 8, channels(x[k][m], r));
+      }
+    }
+  }
+
+  METHOD void tail(const Tail &to) {
+    i64 half = (i64)1 << (31 + to.shift);
+    i32 middle = 1 << to.f >> 1;
+    NOUNROLL for (i32 c = 0; c < to.n; c += 32) {
+      const u8 *stage = take(ring);
+      Products<M> s;
+      Scale by = begin(s, stage + W::Groups * groupBytes, lane);
+      UNROLL for (int k = 0; k < W::K; k++) multiply(s, x[k], stage + k * groupBytes, lane);
+      leave(ring);
+      UNROLL for (int m = 0; m < M; m++) {
+        UNROLL for (int r = 0; r < 2; r++) {
+          u32x4 out;
+          UNROLL for (int j = 0; j < 4; j++) {
+            i32 y[2];
+            UNROLL for (int i = 0; i < 2; i++) {
+              y[i] = result(s, m, j, r, i, by, half, to.shift);
+              y[i] = to.f > 0 ? gated(y[i], middle, to.f) : clamp32(y[i], to.lo, to.hi);
+            }
+            out[j] = saturated(y[0], y[1]);
+          }
+          if (to.dst) write(to.dst, to.n, m, r, c + lane % 4 * 8, out);
+        }
+      }
+    }
+  }
+
+  METHOD void run() {
+    switch (p.head) {
+    case headLin: linear(); break;
+    case headCopy: readX(p.src); break;
+    case headDepthwise: depthwise(); break;
+    case headResidual:
+      UNROLL for (int m = 0; m < M; m++) {
+        NOUNROLL for (i32 k = 0; k < W::HK; k++) {
+          UNROLL for (int r = 0; r < 2; r++) *inside(m, k, r) = read(p.src, W::H, m, r, 32 * k + lane % 4 * 8);
+        }
+      }
+    }
+    if (p.head >= headDepthwise) readX(p.res);
+    NOUNROLL for (i32 pass = p.head >= headDepthwise ? 0 : 1; pass < (p.f > 0 ? 2 : 1); pass++) {
+      if (pass == 1) sum();
+      residual(pass == 0 ? p.shift : p.bodyShift);
+    }
+    if (p.table) scale();
+    if (p.dst) writeX();
+    Tail now = p.tails[0], next = p.tails[1];
+    NOUNROLL for (int i = 0; i < 3; i++) {
+      tail(now);
+      now = next;
+      next = p.tails[2];
+    }
+  }
+};
+
+// Shifts are those of the model less 32; f is 0 for no activation or body.
+#define CHAIN(c, m, threads)                                                                                                     \
+  KERNEL_OF(threads, 1)                                                                                                          \
+  void chain_##c##_##m(i16 *dst, const i16 *src, const i16 *res, i64 warps, i64 head, i64 in, i64 n, i64 h, i64 w,               \
+                       const u8 *weights, i64 stages, i64 slots, i64 convShift, i64 shift, i64 f, i64 sumShift, i64 bodyShift,   \
+                       const i32 *table, const i32 *frame, i64 tableShift, i16 *dst0, i64 n0, i64 shift0, i64 f0, i64 lo0,       \
+                       i64 hi0, i16 *dst1, i64 n1, i64 shift1, i64 f1, i64 lo1, i64 hi1, i16 *dst2, i64 n2, i64 shift2, i64 f2,  \
+                       i64 lo2, i64 hi2) {                                                                                       \
+    ChainArguments p = {dst, src, res, (i32)warps, (i32)head, (i32)in, (i32)n, (i32)h, (i32)w, weights, (i32)stages, (i32)slots, \
+                        (i32)convShift, (i32)shift, (i32)f, (i32)sumShift, (i32)bodyShift, table, frame, (i32)tableShift,        \
+                        {{dst0, (i32)n0, (i32)shift0, (i32)f0, (i32)lo0, (i32)hi0}, {dst1, (i32)n1, (i32)shift1, (i32)f1,        \
+                         (i32)lo1, (i32)hi1}, {dst2, (i32)n2, (i32)shift2, (i32)f2, (i32)lo2, (i32)hi2}}};                       \
+    Chain<c, m>(p).run();                                                                                                        \
+  }
+CHAIN(64, 1, 512)
+CHAIN(96, 1, 512)
+CHAIN(128, 1, 512)
+CHAIN(192, 1, 512)
+CHAIN(256, 1, 256)
+CHAIN(288, 1, 256)
+CHAIN(128, 2, 256)
+CHAIN(192, 2, 256)
+#undef CHAIN
