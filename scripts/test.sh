@@ -13,6 +13,17 @@ if [ -n "$unformatted" ]; then printf 'not gofmt-ed:\n%s\n' "$unformatted"; exit
 step go vet
 $go vet ./...
 
+step "Python with numpy and PyTorch, for train's tests"
+python_is_there() { python3 -c 'import numpy, torch' 2>/dev/null || /usr/bin/python3 -c 'import numpy, torch' 2>/dev/null; }
+if ! python_is_there && command -v apt-get >/dev/null; then
+	sudo=""
+	if [ "$(id -u)" != 0 ]; then sudo=sudo; fi
+	$sudo apt-get update -qq
+	# without OpenBLAS Debian's PyTorch multiplies forty times more slowly
+	$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends python3-numpy python3-torch libopenblas0-pthread || echo "not to be had here: some of them are skipped"
+fi
+if python_is_there; then export NVCODEC_REQUIRE="python${NVCODEC_REQUIRE:+,$NVCODEC_REQUIRE}"; fi
+
 step tests
 $go test ./...
 

@@ -25,6 +25,15 @@ import (
 // python finds an interpreter that has these modules, or skips the test. NVCODEC_REQUIRE=python makes that a failure.
 func python(t *testing.T, modules string) string {
 	t.Helper()
+	scripts, err := filepath.Glob("*.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range scripts { // go test sees what this process opens: a cached result must not outlive a change in them
+		if _, err := os.ReadFile(s); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, name := range []string{"python3", "/usr/bin/python3"} {
 		if exec.Command(name, "-c", "import "+modules).Run() == nil {
 			return name
