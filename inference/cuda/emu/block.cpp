@@ -47,7 +47,6 @@ static void (*body)(const uint64_t *);
 static const uint64_t *arguments;
 
 static void wait() { nvcodec_emu_switch(&fibers[nvcodec_emu_thread], scheduler); }
-extern "C" void nvcodec_emu_wait(void) { wait(); }
 
 static void enter() {
   body(arguments);
