@@ -51,7 +51,7 @@ func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
 		half = f.Segment[at]
 	}
 	t.entriesOf = [2]int64{int64(f.Base[tableHalf]), int64(len(f.Dec) - f.Base[tableHalf])}
-	t.segmentsOf = [2]int64{int64(half) + 1, int64(len(f.Segments)-half) + 1}
+	t.segmentsOf = [2]int64{int64(half) + 3, int64(len(f.Segments)-half) + 3}
 	var image []byte
 	put := func(values ...uint32) {
 		for _, v := range values {
@@ -81,10 +81,12 @@ func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
 		put(uint32(r), uint32(r>>32)|uint32(f.Shift[table])<<24, f.Freq[i], uint32(segment))
 	}
 	t.segments = begin()
-	put(f.Segments[:half]...)
-	put(0)
-	put(f.Segments[half:]...)
-	put(0)
+	for _, part := range [][]uint32{f.Segments[:half], f.Segments[half:]} {
+		for _, s := range part {
+			put(s<<16 | s>>16)
+		}
+		put(0, 0, 0)
+	}
 	t.entries = begin()
 	for _, d := range f.Dec {
 		put(uint32(d)<<16|uint32(d)>>16, uint32(d>>32))

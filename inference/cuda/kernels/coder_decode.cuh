@@ -102,26 +102,30 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *z
     }
   };
   for (; round < bottom && round <= last; round++) part();
+  // How a symbol decodes is loaded eight rounds ahead.
   enum { ahead = Words::batch };
   u32 later[ahead];
+  auto load = [&](i32 r) { return list[((u32)(r < top ? r : top - 1) << logLanes) + l - n0]; };
+  auto whole = [&](u32 how) {
+    u32 at = ((u32)round++ << logLanes) + l - n0;
+    Step s = decode(words, next, x, how, lane, lower, entries);
+    x = s.x;
+    addIf(lane && s.symbol == 0, zeros + at / tileSymbols);
+    if (lane) values[at] = (i16)((i32)s.symbol - 1 - (i32)(how >> 24));
+  };
   if (round < top) {
-    UNROLL for (int i = 0; i < ahead; i++) {
-      i32 r = round + i < top ? round + i : top - 1;
-      later[i] = list[((u32)r << logLanes) + l - n0];
+    UNROLL for (int i = 0; i < ahead; i++) later[i] = load(round + i);
+    while (round + ahead <= top) {
+      words.refill();
+      UNROLL for (int i = 0; i < ahead; i++) {
+        u32 how = later[i];
+        later[i] = load(round + ahead);
+        whole(how);
+      }
     }
-  }
-  while (round < top) {
     words.refill();
     UNROLL for (int i = 0; i < ahead; i++) {
-      if (round >= top) break;
-      u32 how = later[i], at = ((u32)round << logLanes) + l - n0;
-      i32 r = round + ahead < top ? round + ahead : top - 1;
-      later[i] = list[((u32)r << logLanes) + l - n0];
-      Step s = decode(words, next, x, how, lane, lower, entries);
-      x = s.x;
-      addIf(lane && s.symbol == 0, zeros + at / tileSymbols);
-      if (lane) values[at] = (i16)((i32)s.symbol - 1 - (i32)(how >> 24));
-      round++;
+      if (round < top) whole(later[i]);
     }
   }
   for (; round <= last; round++) part();

@@ -35,11 +35,18 @@ template <bool Shared>
 struct Slots {
   const u32 *segments;
 
-  DEVICE_METHOD u32 at(u32 j) const { return Shared ? ((const u32 *)dynamicShared())[j] : segments[j]; }
+  DEVICE_METHOD const u32 *at(u32 j) const { return (Shared ? (const u32 *)dynamicShared() : segments) + j; }
+  // slot looks at four segments at once, among which the offset's nearly always is. A segment is end<<16 | delta.
   DEVICE_METHOD u32 slot(u32 o, u32 first, u32 shift) const {
-    u32 j = first + (o >> shift), s = at(j), next = at(j + 1); // a level's segments have one more behind them
-    while (o >= (s & 0xffff)) s = next, next = at(++j + 1);
-    return (o + (s >> 16)) & 0xffff;
+    const u32 *p = at(first + (o >> shift));
+    u32 beyond = o << 16 | 0xffff, s0 = p[0], s1 = p[1], s2 = p[2], s3 = p[3];
+    bool in0 = beyond < s0, in1 = beyond < s1, in2 = beyond < s2;
+    u32 s = in0 || in1 ? (in0 ? s0 : s1) : (in2 ? s2 : s3);
+    if (beyond >= s) {
+      for (p += 4; beyond >= (s = *p); p++) {
+      }
+    }
+    return (o + s) & 0xffff;
   }
 };
 
@@ -74,21 +81,19 @@ DEVICE void codeLevel(Pen &pen, u32 &x, const u32x4 *entries, u32 n0, u32 n1, u3
   }
   // A symbol's entry is loaded eight rounds ahead.
   enum { ahead = 8 };
-  u32x4 next[ahead];
+  u32x4 later[ahead];
+  auto load = [&](i32 r) { return entries[((u32)(r > bottom ? r : bottom) << logLanes) + l]; };
   if (round >= bottom) {
-    UNROLL for (int i = 0; i < ahead; i++) {
-      i32 r = round - i > bottom ? round - i : bottom;
-      next[i] = entries[((u32)r << logLanes) + l];
+    UNROLL for (int i = 0; i < ahead; i++) later[i] = load(round - i);
+    for (; round >= bottom + ahead - 1; round -= ahead) {
+      UNROLL for (int i = 0; i < ahead; i++) {
+        u32x4 entry = later[i];
+        later[i] = load(round - i - ahead);
+        x = code(pen, x, entry, lane, lower, slots);
+      }
     }
-  }
-  while (round >= bottom) {
     UNROLL for (int i = 0; i < ahead; i++) {
-      if (round < bottom) break;
-      u32x4 entry = next[i];
-      i32 r = round - ahead > bottom ? round - ahead : bottom;
-      next[i] = entries[((u32)r << logLanes) + l];
-      x = code(pen, x, entry, lane, lower, slots);
-      round--;
+      if (round >= bottom) x = code(pen, x, later[i], lane, lower, slots), round--;
     }
   }
   for (; round >= lowest; round--) {
@@ -100,8 +105,8 @@ DEVICE void codeLevel(Pen &pen, u32 &x, const u32x4 *entries, u32 n0, u32 n1, u3
 }
 
 // coder_encode codes the gathered symbols, a block each group of lanes. Bit i of skips: level i is y. segments holds
-// both halves' segments, y's first, as rans lists them, end | delta<<16, behind each half one more. capacity is how
-// many fit in shared memory.
+// both halves' segments, y's first, behind each half three more that are never taken. capacity is how many fit in shared
+// memory.
 KERNEL_OF(128, 1) void coder_encode(EncoderHead *head, const u32x4 *entries, const u32 *escapes, u16 *words, const u32 *segments, i64 segmentsY, i64 segmentsZ, i64 capacity, const u32 *hash, i64 levels, i64 skips) {
   u32 group = (u32)blockIndex(), lanes = head->lanes, thread = (u32)threadIndex();
   if (group * groupLanes >= lanes) return;

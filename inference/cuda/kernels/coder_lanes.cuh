@@ -18,11 +18,7 @@ DEVICE void fence() {}
 #define DEVICE_METHOD __attribute__((device, always_inline))
 
 // ballot is the lanes that vote, lane 0 in bit 0. All 32 lanes come to it together.
-DEVICE u32 ballot(bool vote) {
-  u32 d;
-  asm volatile("{.reg .pred p; setp.ne.u32 p, %1, 0; vote.sync.ballot.b32 %0, p, 0xffffffff;}" : "=r"(d) : "r"((u32)vote));
-  return d;
-}
+DEVICE u32 ballot(bool vote) { return __nvvm_vote_ballot_sync(~0u, vote); }
 
 // warpBarrier makes what the lanes of a warp have written visible to each other.
 DEVICE void warpBarrier() { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
