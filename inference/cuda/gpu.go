@@ -186,7 +186,7 @@ func describe(ordinal int) (Device, error) {
 		return d, called("cuDeviceGetAttribute", err)
 	}
 	for _, sm := range families {
-		if runsOn(sm, d.Capability) {
+		if runsOn(sm, d.Capability) && sm < 90 {
 			d.Kernels = familyName(sm)
 		}
 	}
@@ -220,7 +220,8 @@ func New(ordinal int, kernels string) (*Backend, error) {
 	}
 	sm := 0
 	for _, f := range families {
-		if kernels == familyName(f) || (kernels == "auto" || kernels == "") && runsOn(f, d.Capability) {
+		// The family of compute capability 9.0 alone has to be asked for.
+		if kernels == familyName(f) || (kernels == "auto" || kernels == "") && runsOn(f, d.Capability) && f < 90 {
 			sm = f
 		}
 	}

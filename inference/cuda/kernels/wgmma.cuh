@@ -36,11 +36,12 @@ DEVICE void phaseExpect(u32 bar, u32 bytes) {
 DEVICE void fetch(u32 to, const void *from, u32 bytes, u32 bar) {
   asm volatile("{.reg .u64 g; cvta.to.global.u64 g, %1; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [g], %2, [%3];}" ::"r"(to), "l"(from), "r"(bytes), "r"(bar) : "memory");
 }
-// phaseWait waits for the end of the first phase.
+// phaseWait waits for the end of the first phase; where bytes never come it ends the kernel with an error, seconds later.
 DEVICE void phaseWait(u32 bar) {
-  u32 done;
+  u32 done, tries = 0;
   do {
     asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0; selp.u32 %0, 1, 0, p;}" : "=r"(done) : "r"(bar) : "memory");
+    if (++tries == 1u << 22) asm volatile("trap;");
   } while (!done);
 }
 
