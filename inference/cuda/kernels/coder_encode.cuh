@@ -40,6 +40,7 @@ struct Slots {
   DEVICE_METHOD u32 slot(u32 o, u32 first, u32 shift) const {
     const u32 *p = at(first + (o >> shift));
     u32 beyond = o << 16 | 0xffff, s0 = p[0], s1 = p[1], s2 = p[2], s3 = p[3];
+    together(s0, s1, s2, s3); // a branch around three of the loads would make two waits of one
     bool in0 = beyond < s0, in1 = beyond < s1, in2 = beyond < s2;
     u32 s = in0 || in1 ? (in0 ? s0 : s1) : (in2 ? s2 : s3);
     if (beyond >= s) {

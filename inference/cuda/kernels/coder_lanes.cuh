@@ -14,6 +14,7 @@ DEVICE void addIf(bool yes, u32 *p) { *p += yes; }
 DEVICE void atomicMin(u64 *p, u64 v) { *p = *p < v ? *p : v; }
 DEVICE void atomicXor(u32 *p, u32 v) { *p ^= v; }
 DEVICE void fence() {}
+DEVICE void together(u32 &, u32 &, u32 &, u32 &) {}
 #else
 #define DEVICE_METHOD __attribute__((device, always_inline))
 
@@ -47,4 +48,7 @@ DEVICE void atomicXor(u32 *p, u32 v) { asm volatile("red.xor.b32 [%0], %1;" : : 
 
 // fence makes what this thread has written visible before what it writes later.
 DEVICE void fence() { asm volatile("membar.gl;" : : : "memory"); }
+
+// together keeps a compiler from computing some of four words only where it finds that they are wanted.
+DEVICE void together(u32 &a, u32 &b, u32 &c, u32 &d) { asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d)); }
 #endif
