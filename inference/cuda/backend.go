@@ -15,13 +15,14 @@ type backend struct {
 	sm      int
 	open    func() (machine, error)
 	capture bool // parts run as captured graphs from their second time on
+	poison  bool // tests: coders of whole frames fill what they are about to overwrite, and what they have given back
 
 	mu     sync.Mutex
 	models map[*inference.Model]*weights
 }
 
 func (b *backend) Name() string    { return b.name }
-func (b *backend) Kernels() string { return fmt.Sprintf("sm_%d", b.sm) }
+func (b *backend) Kernels() string { return familyName(b.sm) }
 
 // checkSize reports a size that no stream can have.
 func checkSize(s inference.Size) error {
@@ -40,9 +41,9 @@ func Memory(m *inference.Model, size inference.Size, encode bool) (device, host,
 	if _, err := m.Prove(); err != nil {
 		return 0, 0, 0, err
 	}
-	w := &weights{model: m, lins: map[string]map[string]bool{}, at: map[string]int64{}}
+	w := &weights{model: m, fused: map[string]*fusion{}, at: map[string]int64{}, sizes: map[string]int{}}
 	w.collect(families[len(families)-1]) // the same size for every family
-	_, l, err := plans(m, w.lins, size, encode)
+	_, l, err := plans(m, w.fused, size, encode, false)
 	return l.device.bytes, l.host.bytes, w.bytes, err
 }
 
@@ -76,7 +77,7 @@ func (s *session) prepare(m *inference.Model) error {
 	if s.weights, err = s.backend.share(s.m, m); err != nil {
 		return err
 	}
-	all, l, err := plans(m, s.weights.lins, s.size, s.encode)
+	all, l, err := plans(m, s.weights.fused, s.size, s.encode, false)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (s *session) prepare(m *inference.Model) error {
 	if s.host, err = s.m.host(l.host.bytes); err != nil {
 		return fmt.Errorf("cuda: %d MiB of page-locked memory: %w", l.host.bytes>>20, err)
 	}
-	s.source = planes(s.hostPart(l.source, l.picture), s.size)
+	s.source = planes(s.hostPart(l.source[0], l.picture), s.size)
 	for i := range s.pictures {
 		s.pictures[i] = planes(s.hostPart(l.pictures[i], l.picture), s.size)
 	}

@@ -9,10 +9,16 @@ func (s *session) compile(v *value, parity int) []call {
 	if v.by != nil {
 		return nil
 	}
+	if c := v.chain; c != nil {
+		if v != c.members[0] {
+			return nil
+		}
+		return []call{s.compileChain(c, parity)}
+	}
 	at := func(x *value) pointer { return s.address(x, parity) }
 	tensor := func(role string) pointer { return s.weights.pointer(n.Tensors[role]) }
 	w, h, positions := s.size.W, s.size.H, v.positions()
-	vectors := s.device + pointer(s.layout.vectors)
+	vectors := s.device + pointer(s.layout.vectors[parity])
 	if v.place == nowhere {
 		return nil
 	}

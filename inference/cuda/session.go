@@ -18,7 +18,8 @@ import (
 //	frame parameters, vectors, source, two decoded pictures, moved pictures, memory and feature twice, symbols and
 //	their tables, arena
 //
-// and on the host another: frame parameters, vectors, source, two decoded pictures, symbols and their tables.
+// and on the host another: frame parameters, vectors, source, two decoded pictures, symbols and their tables. Coders of
+// whole frames have a session for the network, with vectors and source twice and nothing on the host.
 type session struct {
 	backend  *backend
 	m        machine
@@ -40,19 +41,20 @@ type session struct {
 
 // A layout says where things begin, in bytes.
 type layout struct {
-	vectors, source int64 // the same on both sides; frame parameters begin at 0
+	vectors, source [2]int64 // by parity; the same on both sides; frame parameters begin at 0
 	pictures        [2]int64
 	device, host    struct{ coding, bytes int64 }
 	moved           int64
 	memory, feature [2]int64
 	arena           int64
-	picture         int64 // bytes of a picture
+	picture, field  int64 // bytes of a picture and of vectors
 	codingBytes     int64
 }
 
 // A program is a plan bound to a session's memory.
 type program struct {
 	plan     *plan
+	levels   int
 	parts    [2][]*part // by parity: one part in the encoder, one for each level in the decoder
 	coded    []*value   // the coding node of each section
 	sections []inference.Section
@@ -108,13 +110,14 @@ type downloading struct {
 
 func (d *downloading) run() error { return d.m.download(d.dst, d.src) }
 
-// plans returns the plan of every graph and the layout that holds them all.
-func plans(m *inference.Model, lins map[string]map[string]bool, size inference.Size, encode bool) (map[string]*plan, layout, error) {
+// plans returns the plan of every graph and the layout that holds them all; ahead is what coders of whole frames have,
+// which fill one frame's vectors and source while the one before is computed.
+func plans(m *inference.Model, fused map[string]*fusion, size inference.Size, encode, ahead bool) (map[string]*plan, layout, error) {
 	all := map[string]*plan{}
 	var arena, moved, memory, feature int64
-	l := layout{picture: int64(size.W) * int64(size.H) * 3 / 2}
+	l := layout{picture: int64(size.W) * int64(size.H) * 3 / 2, field: int64(size.W/16) * int64(size.H/16) * 4}
 	for _, name := range slices.Sorted(maps.Keys(m.Graphs)) {
-		p, err := newPlan(m.Graphs[name], size, encode, lins[name])
+		p, err := newPlan(m.Graphs[name], size, encode, fused[name])
 		if err != nil {
 			return nil, l, err
 		}
@@ -137,9 +140,19 @@ func plans(m *inference.Model, lins map[string]map[string]bool, size inference.S
 		at += aligned(bytes)
 		return from
 	}
-	take(8)
-	l.vectors = take(int64(size.W/16) * int64(size.H/16) * 4)
-	l.source = take(l.picture)
+	take(int64(unsafe.Sizeof(frameParameters{})))
+	l.vectors[0] = take(l.field)
+	l.vectors[1] = l.vectors[0]
+	if ahead {
+		l.vectors[1] = take(l.field)
+	}
+	if encode || !ahead {
+		l.source[0] = take(l.picture)
+		l.source[1] = l.source[0]
+	}
+	if encode && ahead {
+		l.source[1] = take(l.picture)
+	}
 	l.pictures = [2]int64{take(l.picture), take(l.picture)}
 	shared := at
 	l.host.coding = take(l.codingBytes)
@@ -171,11 +184,11 @@ func (s *session) address(v *value, parity int) pointer {
 	case inFeature:
 		return s.device + pointer(l.feature[which])
 	case inVectors:
-		return s.device + pointer(l.vectors)
+		return s.device + pointer(l.vectors[parity])
 	case inPicture:
 		switch v.node.Op {
 		case "source":
-			return s.device + pointer(l.source)
+			return s.device + pointer(l.source[parity])
 		case "compensate":
 			return s.device + pointer(l.moved+int64(v.picture)*aligned(l.picture))
 		}
@@ -192,21 +205,14 @@ func (s *session) frameParameters() pointer { return s.device }
 // hostPart returns host memory.
 func (s *session) hostPart(at, bytes int64) []byte { return s.host[at:][:bytes:bytes] }
 
-func (s *session) program(pl *plan) (*program, error) {
-	p := &program{plan: pl}
-	levels := 1
+// newProgram collects what is known of a plan without memory.
+func newProgram(pl *plan) *program {
+	p := &program{plan: pl, levels: 1}
 	for _, v := range pl.values {
-		levels = max(levels, v.level+1)
+		p.levels = max(p.levels, v.level+1)
 		switch {
 		case v.place == inCoding:
-			n := v.count()
-			symbols := s.hostPart(s.layout.host.coding+v.offset, 2*n)
-			section := inference.Section{
-				Name: "z", Level: v.section,
-				Symbols: unsafe.Slice((*int16)(unsafe.Pointer(unsafe.SliceData(symbols))), n),
-				Tables:  s.hostPart(s.layout.host.coding+v.tables, n),
-			}
-			limit := int16(127)
+			section, limit := inference.Section{Name: "z", Level: v.section}, int16(127)
 			if v.node.Op == "code_y" {
 				section.Name, section.Skip = fmt.Sprintf("y%d", v.node.Ints["step"]), true
 				limit = int16(32767 >> nodeOf(pl.graph, v.node.In[2]).F)
@@ -228,7 +234,19 @@ func (s *session) program(pl *plan) (*program, error) {
 			p.leaves.feature = true
 		}
 	}
-	p.coding = make([][]inference.Section, levels)
+	return p
+}
+
+// program binds a plan to the session's memory.
+func (s *session) program(pl *plan) (*program, error) {
+	p := newProgram(pl)
+	for i, v := range p.coded {
+		n := v.count()
+		symbols := s.hostPart(s.layout.host.coding+v.offset, 2*n)
+		p.sections[i].Symbols = unsafe.Slice((*int16)(unsafe.Pointer(unsafe.SliceData(symbols))), n)
+		p.sections[i].Tables = s.hostPart(s.layout.host.coding+v.tables, n)
+	}
+	p.coding = make([][]inference.Section, p.levels)
 	if !s.encode {
 		for i := range p.sections {
 			level := p.sections[i].Level
@@ -236,7 +254,7 @@ func (s *session) program(pl *plan) (*program, error) {
 		}
 	}
 	for parity := range p.parts {
-		if err := s.assemble(p, parity, levels); err != nil {
+		if err := s.assemble(p, parity, p.levels); err != nil {
 			return nil, err
 		}
 	}
@@ -264,12 +282,12 @@ func (s *session) assemble(p *program, parity, levels int) error {
 	for level := range levels {
 		part := &part{}
 		if level == 0 {
-			part.steps = append(part.steps, up(0, 0, 8))
+			part.steps = append(part.steps, up(0, 0, int64(unsafe.Sizeof(frameParameters{}))))
 			if p.needs.vectors {
-				part.steps = append(part.steps, up(l.vectors, l.vectors, l.source-l.vectors))
+				part.steps = append(part.steps, up(l.vectors[0], l.vectors[0], l.field))
 			}
 			if s.encode {
-				part.steps = append(part.steps, up(l.source, l.source, l.picture))
+				part.steps = append(part.steps, up(l.source[0], l.source[0], l.picture))
 			}
 		} else {
 			for _, v := range p.coded {
@@ -362,12 +380,23 @@ func (s *session) run(p *part) error {
 
 // begin checks that the frame can be computed now.
 func (s *session) begin(f *inference.Frame, encode bool) (*program, error) {
-	p := s.programs[f.Graph]
 	switch {
 	case s.closed:
 		return nil, errors.New("cuda: session is closed")
 	case s.encode != encode:
 		return nil, errors.New("cuda: session was opened for the other direction")
+	}
+	p, err := s.check(f)
+	if err == nil && p.needs.vectors {
+		err = s.checkVectors(f.Vectors)
+	}
+	return p, err
+}
+
+// check finds a frame's program, and that the frame before has left what it needs.
+func (s *session) check(f *inference.Frame) (*program, error) {
+	p := s.programs[f.Graph]
+	switch {
 	case p == nil:
 		return nil, fmt.Errorf("cuda: model has no graph %q", f.Graph)
 	case f.QP < 0 || f.QP > 63:
@@ -379,24 +408,26 @@ func (s *session) begin(f *inference.Frame, encode bool) (*program, error) {
 	case p.needs.memory && !s.have.memory, p.needs.feature && !s.have.feature:
 		return nil, fmt.Errorf("cuda: graph %s needs what the frame before did not leave", f.Graph)
 	}
-	if p.needs.vectors {
-		if want := s.size.W / 16 * (s.size.H / 16) * 2; len(f.Vectors) != want {
-			return nil, fmt.Errorf("cuda: %d components of vectors, want %d", len(f.Vectors), want)
-		}
-		for i, v := range f.Vectors {
-			if v < -inference.MaxVector || v > inference.MaxVector {
-				return nil, fmt.Errorf("cuda: vector %d has component %d, want -%d..%d", i/2, v, inference.MaxVector, inference.MaxVector)
-			}
+	return p, nil
+}
+
+func (s *session) checkVectors(vectors []int16) error {
+	if want := s.size.W / 16 * (s.size.H / 16) * 2; len(vectors) != want {
+		return fmt.Errorf("cuda: %d components of vectors, want %d", len(vectors), want)
+	}
+	for i, v := range vectors {
+		if v < -inference.MaxVector || v > inference.MaxVector {
+			return fmt.Errorf("cuda: vector %d has component %d, want -%d..%d", i/2, v, inference.MaxVector, inference.MaxVector)
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // stage puts what varies from frame to frame where the uploads read it.
 func (s *session) stage(f *inference.Frame, p *program) {
-	*(*[2]int32)(unsafe.Pointer(unsafe.SliceData(s.host))) = [2]int32{int32(f.QP), int32(f.Threshold)}
+	*structure[frameParameters](s.host) = frameParameters{QP: int32(f.QP), Threshold: int32(f.Threshold)}
 	if p.needs.vectors {
-		room := s.hostPart(s.layout.vectors, int64(2*len(f.Vectors)))
+		room := s.hostPart(s.layout.vectors[0], int64(2*len(f.Vectors)))
 		copy(unsafe.Slice((*int16)(unsafe.Pointer(unsafe.SliceData(room))), len(f.Vectors)), f.Vectors)
 	}
 }

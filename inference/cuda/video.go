@@ -1,0 +1,204 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nvcodec/nvcodec/inference"
+)
+
+// A coder is what encoder and decoder of whole frames share: the network's session and its memory, the entropy
+// coder's tables, and the frames in flight.
+type coder struct {
+	*pipeline
+	o      inference.CodingOptions
+	size   inference.Size
+	net    *session
+	tables *coderTables
+	hash   *pictureHash
+	graphs map[string]*codingGraph
+	memory pointer // of the coder itself
+	pool   *pool
+
+	network, output *stage // the network's, and the one that brings pictures to the host
+
+	submitted, received int     // so far
+	flying              []*slot // frame n's is flying[n%len]
+	lent                *slot   // what the caller got last
+	closed              bool
+}
+
+// A codingGraph is a graph bound to a coder's memory.
+type codingGraph struct {
+	*program
+	sections []codedSection
+	symbols  int64
+	network  [2]*part // by parity
+	coding   [2]*part // encoder
+}
+
+func checkOptions(o *inference.CodingOptions) error {
+	switch {
+	case o.Model == nil:
+		return errors.New("cuda: a coder needs a model")
+	case o.W < 1 || o.H < 1:
+		return fmt.Errorf("cuda: pictures of %dx%d", o.W, o.H)
+	case o.InFlight < 1 || o.InFlight > inference.MaxInFlight:
+		return fmt.Errorf("cuda: %d frames in flight, want 1..%d", o.InFlight, inference.MaxInFlight)
+	}
+	return checkSize(o.Padded())
+}
+
+// open makes what both directions have, on a stream for the network, or where that is nil on one of its own.
+func (c *coder) open(b *backend, on machine, o *inference.CodingOptions, encode bool) error {
+	c.pipeline, c.o, c.size = newPipeline(b, o.InFlight), *o, o.Padded()
+	c.flying = make([]*slot, o.InFlight+1)
+	var err error
+	if on == nil {
+		if on, err = b.open(); err != nil {
+			return err
+		}
+	}
+	if c.network, err = c.stage(on); err != nil {
+		return err
+	}
+	if c.output, err = c.stageOfItsOwn(); err != nil {
+		return err
+	}
+	c.net = &session{backend: b, m: borrowed{on}, size: c.size, encode: encode, programs: map[string]*program{}}
+	if err := c.net.bind(o.Model); err != nil {
+		return err
+	}
+	if c.tables, err = newCoderTables(on, o.Model); err != nil {
+		return fmt.Errorf("cuda: model %s: %w", o.Model.Name, err)
+	}
+	if c.hash, err = newPictureHash(on, o.W, o.H, c.size.W, c.size.H); err != nil {
+		return fmt.Errorf("cuda: %w", err)
+	}
+	c.graphs = map[string]*codingGraph{}
+	for name, p := range c.net.programs {
+		g := &codingGraph{program: p}
+		for i, v := range p.coded {
+			g.sections = append(g.sections, codedSection{
+				name: p.sections[i].Name, symbols: c.net.address(v, 0), tables: c.net.tables(v), count: v.count(),
+				skip: p.sections[i].Skip, level: p.sections[i].Level, limit: int(p.limits[i]),
+			})
+			g.symbols += v.count()
+		}
+		if err := checkSections(g.sections); err != nil {
+			return err
+		}
+		c.graphs[name] = g
+	}
+	return nil
+}
+
+// bind takes the network's memory on the device and has no host's.
+func (s *session) bind(m *inference.Model) error {
+	var err error
+	if s.weights, err = s.backend.share(s.m, m); err != nil {
+		return err
+	}
+	all, l, err := plans(m, s.weights.fused, s.size, s.encode, true)
+	if err != nil {
+		return err
+	}
+	s.layout = l
+	if s.device, err = allocate(s.m, l.device.bytes, s.size); err != nil {
+		return err
+	}
+	for name, p := range all {
+		s.programs[name] = newProgram(p)
+	}
+	return nil
+}
+
+// allocate takes device memory, or says how much was wanted and how much there is.
+func allocate(m machine, bytes int64, size inference.Size) (pointer, error) {
+	if free, err := m.available(); err == nil && bytes > free {
+		return 0, fmt.Errorf("cuda: %dx%d needs %d MiB of device memory, %d MiB are free", size.W, size.H, bytes>>20, free>>20)
+	}
+	p, err := m.alloc(bytes)
+	if err != nil {
+		return 0, fmt.Errorf("cuda: %d MiB of device memory: %w", bytes>>20, err)
+	}
+	return p, nil
+}
+
+// slot of frame n, which is in flight.
+func (c *coder) slot(n int) *slot { return c.flying[n%len(c.flying)] }
+
+// take begins frame n's slot.
+func (c *coder) take(n int) *slot {
+	s := c.pool.take()
+	c.flying[n%len(c.flying)] = s
+	return s
+}
+
+// lend hands the oldest frame in flight to the caller, and takes back the one before it.
+func (c *coder) lend() {
+	c.lent.release()
+	c.lent = c.slot(c.received)
+	c.flying[c.received%len(c.flying)] = nil
+	c.received++
+}
+
+// failed names the pipeline's error.
+func (c *coder) failed() error {
+	if c.err == nil {
+		return nil
+	}
+	return fmt.Errorf("cuda: %w", c.err)
+}
+
+// blocksOf counts the 16x16 blocks of a picture down and across.
+func (c *coder) blocksOf() (hb, wb int) { return c.size.H / 16, c.size.W / 16 }
+
+func (c *coder) close(parts []*part, rest ...func() error) error {
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	err := c.sync()
+	keep := func(e error) {
+		if err == nil {
+			err = e
+		}
+	}
+	for _, g := range c.graphs {
+		parts = append(parts, g.network[0], g.network[1], g.coding[0], g.coding[1])
+	}
+	for _, p := range parts {
+		if p != nil && p.captured != nil {
+			keep(p.captured.close())
+		}
+	}
+	for _, f := range rest {
+		keep(f())
+	}
+	if c.network != nil {
+		m := c.network.m
+		if c.pool != nil {
+			keep(c.pool.close())
+		}
+		if c.memory != 0 {
+			keep(m.free(c.memory))
+		}
+		if c.hash != nil {
+			keep(c.hash.release(m))
+		}
+		if c.tables != nil {
+			keep(c.tables.release(m))
+		}
+	}
+	if c.net != nil {
+		keep(c.net.Close())
+	}
+	keep(c.pipeline.close())
+	if err != nil {
+		return fmt.Errorf("cuda: close: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,318 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/nvcodec/nvcodec/codec/motion"
+	"github.com/nvcodec/nvcodec/entropy"
+	"github.com/nvcodec/nvcodec/inference"
+	"github.com/nvcodec/nvcodec/yuv"
+)
+
+// An encoder codes whole frames. A frame's way, p its number's parity:
+//
+//	prepare  raw picture → source[p], padded; costs of a scene cut against source[1-p]
+//	search   source[p], source[1-p], vectors[1-p] → vectors[p]
+//	network  source[p], vectors[p], pictures[p], state → pictures[1-p], state, symbols; these gathered → scratch[p]
+//	coding   pictures[1-p], scratch[p] → hash, coded lanes in the slot
+//	output   pictures[1-p] → the slot
+//
+// and the host puts the vectors in front. Each stage is a stream of its own and waits for what it reads to be written,
+// and for what it writes to be read.
+type encoder struct {
+	coder
+	prepare, search, coding *stage
+
+	searching *searchTables
+	writer    *payloadWriter
+	at        encoderMemory
+	pad, cut  [2]*part // by parity
+	find      [2]*part
+
+	loaded      int
+	fieldBefore bool // the frame submitted last had vectors
+
+	coded   inference.Coded
+	picture yuv.Planes
+	payload entropy.Payload // its vectors
+}
+
+// An encoderMemory says where things begin in the encoder's own memory.
+type encoderMemory struct {
+	raw, costs, cutting, frame, searching, hash int64
+	scratch                                     [2]int64
+	scratchBytes, result, bytes                 int64
+}
+
+// OpenEncoder plans every graph, takes all memory and makes the streams.
+func (b *backend) OpenEncoder(o *inference.CodingOptions) (inference.FrameEncoder, error) {
+	return b.openEncoder(nil, o)
+}
+
+// OpenEncoderOn is OpenEncoder with the network on a stream of the caller's, in order with what else that stream is
+// given; the other stages wait for it and it waits for them.
+func (b *backend) OpenEncoderOn(on *Stream, o *inference.CodingOptions) (inference.FrameEncoder, error) {
+	return b.openEncoder(borrowed{on.m}, o)
+}
+
+func (b *backend) openEncoder(on machine, o *inference.CodingOptions) (inference.FrameEncoder, error) {
+	if err := checkOptions(o); err != nil {
+		return nil, err
+	}
+	e := &encoder{}
+	if err := e.open(b, on, o); err != nil {
+		e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+func (e *encoder) open(b *backend, on machine, o *inference.CodingOptions) error {
+	if err := e.coder.open(b, on, o, true); err != nil {
+		return err
+	}
+	var err error
+	for _, s := range []**stage{&e.prepare, &e.search, &e.coding} {
+		if *s, err = e.stageOfItsOwn(); err != nil {
+			return err
+		}
+	}
+	if e.searching, err = newSearchTables(e.network.m, o.Model); err != nil {
+		return err
+	}
+	e.writer = newPayloadWriter(e.tables)
+	e.layout()
+	if e.memory, err = allocate(e.network.m, e.at.bytes, e.size); err != nil {
+		return err
+	}
+	l := &slotLayout{vectors: e.net.layout.field, result: e.at.result, raw: rawBytes(o.W, o.H), cut: 16}
+	if o.Pictures {
+		l.picture = e.net.layout.picture
+	}
+	if e.pool, err = newPool(e.network.m, len(e.flying), l, b.poison); err != nil {
+		return err
+	}
+	return e.assemble()
+}
+
+// rawBytes is the size of a picture as it is loaded.
+func rawBytes(w, h int) int64 {
+	return int64(w)*int64(h) + 2*int64((w+1)/2)*int64((h+1)/2)
+}
+
+func (e *encoder) layout() {
+	var m layoutOf
+	w, h := e.size.W, e.size.H
+	e.at.raw = m.take(rawBytes(e.o.W, e.o.H))
+	e.at.costs = m.take(16)
+	e.at.cutting = m.take(cutBytes(w, h))
+	e.at.frame = m.take(int64(unsafe.Sizeof(frameParameters{})))
+	e.at.searching = m.take(searchBytes(w, h, e.o.Reach))
+	e.at.hash = m.take(4)
+	for _, g := range e.graphs {
+		scratch, result := encodeLayout(g.sections)
+		e.at.scratchBytes, e.at.result = max(e.at.scratchBytes, scratch), max(e.at.result, result)
+	}
+	for p := range e.at.scratch {
+		e.at.scratch[p] = m.take(e.at.scratchBytes)
+	}
+	e.at.bytes = m.bytes
+}
+
+func (e *encoder) own(at int64) pointer { return e.memory + pointer(at) }
+
+// place is a buffer of the network's that exists twice.
+func (c *coder) place(at [2]int64, parity int) pointer { return c.net.device + pointer(at[parity&1]) }
+
+// assemble prepares every launch.
+func (e *encoder) assemble() error {
+	l, w, h := &e.net.layout, e.size.W, e.size.H
+	for p := range 2 {
+		source, before := e.place(l.source, p), e.place(l.source, 1-p)
+		var err error
+		if e.pad[p], err = e.prepare.part(padCalls(source, e.own(e.at.raw), e.o.W, e.o.H, w, h)); err != nil {
+			return err
+		}
+		if e.cut[p], err = e.prepare.part(cutCalls(e.searching, e.own(e.at.costs), source, before, e.own(e.at.cutting), w, h)); err != nil {
+			return err
+		}
+		if e.find[p], err = e.search.part(searchCalls(e.searching, e.place(l.vectors, p), source, before, e.place(l.vectors, 1-p),
+			e.own(e.at.frame), e.own(e.at.searching), w, h, e.o.Reach)); err != nil {
+			return err
+		}
+		for _, g := range e.graphs {
+			var calls []call
+			for _, v := range g.plan.values {
+				calls = append(calls, e.net.compile(v, p)...)
+			}
+			calls = append(calls, gatherCalls(e.tables, g.sections, e.net.frameParameters(), e.own(e.at.scratch[p]))...)
+			if g.network[p], err = e.network.part(calls); err != nil {
+				return err
+			}
+			calls = e.hash.calls(e.own(e.at.hash), e.place(l.pictures, 1-p), 0)
+			calls = append(calls, encodeCalls(e.tables, g.sections, e.own(e.at.hash), e.own(e.at.scratch[p]))...)
+			if g.coding[p], err = e.coding.part(calls); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (e *encoder) Load(src *yuv.Planes) error {
+	switch {
+	case e.err != nil:
+		return e.failed()
+	case e.closed:
+		return errors.New("cuda: encoder is closed")
+	case e.loaded > e.submitted:
+		return errors.New("cuda: the picture loaded before was not submitted")
+	case e.loaded-e.received == e.o.InFlight:
+		return fmt.Errorf("cuda: %d frames are in flight already", e.o.InFlight)
+	case src.W != e.o.W || src.H != e.o.H:
+		return fmt.Errorf("cuda: picture of %dx%d, the encoder's are %dx%d", src.W, src.H, e.o.W, e.o.H)
+	}
+	n := e.loaded
+	s := e.take(n)
+	tightPlanes(s.raw, src.W, src.H).Pad(src)
+	// The raw picture before has been padded, on this same stream.
+	e.prepare.put(e.own(e.at.raw), s.raw)
+	e.prepare.after(e.network, n-2)
+	e.prepare.after(e.search, n-1)
+	source := e.place(e.net.layout.source, n)
+	e.prepare.poison(source, e.net.layout.picture)
+	e.prepare.do(e.pad[n&1])
+	if n > 0 {
+		e.prepare.do(e.cut[n&1])
+		e.prepare.get(s.cut, e.own(e.at.costs))
+	}
+	e.prepare.done(n)
+	e.loaded++
+	return e.failed()
+}
+
+func (e *encoder) Cut() (bool, error) {
+	n := e.loaded - 1
+	if n < 1 || e.err != nil {
+		return false, e.failed()
+	}
+	if n < e.submitted {
+		return false, errors.New("cuda: no picture is loaded")
+	}
+	e.prepare.await(n)
+	costs := structure[[2]int64](e.slot(n).cut)
+	return motion.Cut(costs[0], costs[1]), e.failed()
+}
+
+func (e *encoder) Submit(f *inference.Frame) error {
+	if e.err != nil {
+		return e.failed()
+	}
+	if e.submitted == e.loaded {
+		return errors.New("cuda: no picture is loaded")
+	}
+	if _, err := e.net.check(f); err != nil {
+		return err
+	}
+	n := e.submitted
+	s, g, l := e.slot(n), e.graphs[f.Graph], &e.net.layout
+	*structure[frameParameters](s.params) = frameParameters{QP: int32(f.QP), Threshold: int32(f.Threshold), Result: mapped(s.result)}
+	if g.needs.vectors && f.Vectors != nil {
+		if err := e.net.checkVectors(f.Vectors); err != nil {
+			return err
+		}
+		copy(s.vectors, f.Vectors)
+	}
+	s.graph = g
+	if g.needs.vectors {
+		e.search.after(e.prepare, n)
+		e.search.after(e.network, n-2) // which reads the vectors there
+		if f.Vectors != nil {
+			e.search.put(e.place(l.vectors, n), s.field)
+		} else {
+			if !e.fieldBefore {
+				e.search.zero(e.place(l.vectors, n-1), l.field)
+			}
+			e.search.poison(e.place(l.vectors, n), l.field)
+			e.search.put(e.own(e.at.frame), s.params)
+			e.search.do(e.find[n&1])
+			e.search.get(s.field, e.place(l.vectors, n))
+		}
+	}
+	e.search.done(n)
+
+	e.network.after(e.prepare, n)
+	e.network.after(e.search, n)
+	e.network.after(e.coding, n-2)
+	e.network.after(e.output, n-2)
+	e.network.poison(e.place(l.pictures, n+1), l.picture)
+	e.network.poison(e.own(e.at.scratch[n&1]), e.at.scratchBytes)
+	e.network.put(e.net.frameParameters(), s.params)
+	e.network.do(g.network[n&1])
+	e.network.done(n)
+
+	e.coding.after(e.network, n)
+	e.coding.do(g.coding[n&1])
+	e.coding.done(n)
+
+	if e.o.Pictures {
+		e.output.after(e.network, n)
+		e.output.get(s.picture, e.place(l.pictures, n+1))
+	}
+	e.output.done(n)
+	e.net.end(g.program)
+	e.fieldBefore = g.needs.vectors
+	e.submitted++
+	return e.failed()
+}
+
+func (e *encoder) Receive() (*inference.Coded, error) {
+	switch {
+	case e.err != nil:
+		return nil, e.failed()
+	case e.received == e.submitted:
+		return nil, errors.New("cuda: no frame is in flight")
+	}
+	n := e.received
+	s := e.slot(n)
+	e.coding.await(n)
+	e.output.await(n)
+	if e.err != nil {
+		return nil, e.failed()
+	}
+	hb, wb := e.blocksOf()
+	e.payload = entropy.Payload{HB: hb, WB: wb}
+	if s.graph.needs.vectors {
+		e.payload.Vectors = s.vectors
+		if e.lent != nil && e.lent.graph.needs.vectors {
+			e.payload.VectorsBefore = e.lent.vectors
+		}
+	}
+	r := structure[encoderResult](s.result)
+	e.coded = inference.Coded{Payload: e.coded.Payload[:0], Lanes: int(r.Lanes), Hash: r.Hash, Vectors: e.payload.Vectors}
+	if e.coded.Payload, e.err = e.writer.append(e.coded.Payload, s.result, &e.payload); e.err != nil {
+		return nil, e.failed()
+	}
+	if e.o.Pictures {
+		e.picture = *planes(s.picture, e.size)
+		e.picture.W, e.picture.H = e.o.W, e.o.H
+		e.coded.Picture = &e.picture
+	}
+	e.lend()
+	return &e.coded, nil
+}
+
+// Close waits for what is in flight and gives everything back.
+func (e *encoder) Close() error {
+	parts := append(append(e.pad[:], e.cut[:]...), e.find[:]...)
+	return e.close(parts, func() error {
+		if e.searching == nil {
+			return nil
+		}
+		return e.searching.close()
+	})
+}

@@ -1,0 +1,445 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nvcodec/nvcodec/codec"
+	"github.com/nvcodec/nvcodec/convert/tables"
+	"github.com/nvcodec/nvcodec/inference"
+	"github.com/nvcodec/nvcodec/inference/inferencetest"
+	"github.com/nvcodec/nvcodec/yuv"
+)
+
+// codingModel is a small network of random weights, with the tables that a codec needs besides.
+var codingModel = sync.OnceValue(func() *inference.Model {
+	m := inferencetest.TinyModel(21)
+	add := func(name, typ string, shape []int, data []int64) {
+		t, err := inference.NewTensor(name, typ, shape, data)
+		if err != nil {
+			panic(err)
+		}
+		m.Tensors[name] = t
+	}
+	add("qp.shift", "U8", []int{8}, []int64{0, 8, 0, 12, 0, 8, 0, 12})
+	for _, t := range tables.All() {
+		add(t.Name, t.Type, t.Shape, t.Data)
+	}
+	if _, err := inference.Marshal(m); err != nil { // sets the identity
+		panic(err)
+	}
+	return m
+})
+
+// video makes frames of a picture that moves, with noise in some of them, and another scene from frame cut on.
+func video(w, h, n, cut int) []*yuv.Frame {
+	rng := rand.New(rand.NewPCG(uint64(w), uint64(h)))
+	var frames []*yuv.Frame
+	for t := range n {
+		f := &yuv.Frame{Planes: *yuv.New(w, h), PTS: int64(t), Duration: 1}
+		seed, noise := 3*t, 1+t%3*7
+		if t >= cut {
+			seed += 1000
+		}
+		paint := func(p []byte, stride, scale int) {
+			for i := range p {
+				u, v := i%stride*scale+seed, i/stride*scale+seed/2
+				p[i] = byte(60+(u>>4&7)*((v>>4+seed/1000)&7)*3+(u+v)&15) + byte(rng.IntN(noise))
+			}
+		}
+		paint(f.Y, f.StrideY, 1)
+		paint(f.U, f.StrideC, 2)
+		paint(f.V, f.StrideC, 2)
+		frames = append(frames, f)
+	}
+	return frames
+}
+
+func codingOptions(b inference.Backend, inFlight int) codec.EncoderOptions {
+	o := codec.DefaultOptions()
+	o.Model, o.Backend, o.Threads, o.InFlight = codingModel(), b, 1, inFlight
+	o.Reach, o.IntraPeriod, o.ResetInterval = 24, 7, 3
+	return o
+}
+
+func formatOf(frames []*yuv.Frame) yuv.Format {
+	return yuv.Format{W: frames[0].W, H: frames[0].H, TimeBase: yuv.Rational{Num: 1, Den: 25}, FrameRate: yuv.Rational{Num: 25, Den: 1},
+		SAR: yuv.Rational{Num: 0, Den: 1}, Colour: yuv.Colour{Primaries: 2, Transfer: 2, Matrix: 2}}
+}
+
+// A reel is what coding some frames gave.
+type reel struct {
+	stream   []byte
+	pictures []*yuv.Planes
+	hashes   []uint32
+}
+
+// encodeReel has as many frames in flight as may be; the receiver is slow from time to time.
+func encodeReel(frames []*yuv.Frame, o codec.EncoderOptions) (r reel, err error) {
+	var out bytes.Buffer
+	e, err := codec.NewEncoder(&out, formatOf(frames), o)
+	if err != nil {
+		return r, err
+	}
+	defer e.Abort()
+	receive := func() error {
+		if len(r.hashes)%5 == 3 {
+			time.Sleep(time.Millisecond)
+		}
+		info, err := e.Receive(context.Background())
+		if err != nil {
+			return err
+		}
+		if info.Decoded != nil {
+			r.pictures = append(r.pictures, info.Decoded.Clone())
+		}
+		r.hashes = append(r.hashes, info.Hash)
+		return nil
+	}
+	for _, f := range frames {
+		if now, most := e.InFlight(); now == most {
+			if err := receive(); err != nil {
+				return r, err
+			}
+		}
+		if err := e.Submit(context.Background(), f); err != nil {
+			return r, err
+		}
+	}
+	for len(r.hashes) < len(frames) {
+		if err := receive(); err != nil {
+			return r, err
+		}
+	}
+	_, err = e.Close()
+	r.stream = out.Bytes()
+	return r, err
+}
+
+// decodeReel is slow from time to time too; damage that the stream has is listed, not returned.
+func decodeReel(stream []byte, b inference.Backend, inFlight int) (r reel, damage []string, err error) {
+	d, err := codec.NewDecoder(bytes.NewReader(stream), codec.DecoderOptions{
+		Models: func([32]byte) (*inference.Model, error) { return codingModel(), nil }, Backend: b, Threads: 1, InFlight: inFlight,
+	})
+	if err != nil {
+		return r, nil, err
+	}
+	defer d.Close()
+	for {
+		f, info, err := d.Next(context.Background())
+		var bad *codec.CorruptError
+		switch {
+		case err == io.EOF:
+			return r, damage, nil
+		case errors.As(err, &bad):
+			damage = append(damage, fmt.Sprintf("frame %d: %s", info.Number, bad.Field))
+			continue
+		case err != nil:
+			return r, damage, err
+		}
+		if len(r.hashes)%5 == 2 {
+			time.Sleep(time.Millisecond)
+		}
+		r.pictures = append(r.pictures, f.Planes.Clone())
+		r.hashes = append(r.hashes, info.Hash)
+	}
+}
+
+func (r *reel) same(want *reel) error {
+	for i := range want.hashes {
+		switch {
+		case i >= len(r.hashes):
+			return fmt.Errorf("%d frames, want %d", len(r.hashes), len(want.hashes))
+		case r.hashes[i] != want.hashes[i]:
+			return fmt.Errorf("frame %d has hash %08x, want %08x", i, r.hashes[i], want.hashes[i])
+		case i < len(r.pictures) && codec.PictureHash(r.pictures[i]) != want.hashes[i]:
+			return fmt.Errorf("frame %d: its picture is not what was hashed", i)
+		}
+	}
+	if r.stream != nil && !bytes.Equal(r.stream, want.stream) {
+		return errors.New("another stream")
+	}
+	return nil
+}
+
+// eachOrder runs a test with several orders of an emulated device's streams, and everything poisoned that may be; on a
+// device with and without the poison.
+func eachOrder(t *testing.T, test func(t *testing.T, b *backend)) {
+	for _, sm := range families {
+		for i, o := range []order{late, early, random} {
+			if testing.Short() && (sm != 80 || o == late) {
+				continue
+			}
+			t.Run(fmt.Sprintf("impl=emulated/%s/order=%d", familyName(sm), i), func(t *testing.T) {
+				d := newEmulatedDevice()
+				d.order = o
+				test(t, &backend{name: emulation, sm: sm, capture: o != late, poison: true, open: func() (machine, error) { return newEmulated(d, sm), nil }})
+				if n := len(d.memory) + len(d.pinned) + len(d.lanes); n > 0 && !t.Failed() {
+					t.Errorf("%d blocks of memory and streams are left", n)
+				}
+			})
+		}
+	}
+	eachDevice(t, func(t *testing.T, b *backend) {
+		for _, b.poison = range []bool{false, true} {
+			before := Live()
+			test(t, b)
+			if n := Live(); n != before {
+				t.Errorf("%d of the driver's things are held, want %d as before", n, before)
+			}
+		}
+	})
+}
+
+// Streams, pictures and hashes are those of the generic kernels with 1 and with 16 frames in flight, whatever the size,
+// both ways.
+func TestCoders(t *testing.T) {
+	for _, c := range []struct{ w, h, n, cut int }{{64, 64, 12, 5}, {130, 67, 5, 9}, {1, 1, 4, 9}} {
+		t.Run(fmt.Sprintf("%dx%d", c.w, c.h), func(t *testing.T) {
+			frames := video(c.w, c.h, c.n, c.cut)
+			want, err := encodeReel(frames, codingOptions(generic(t), 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			eachOrder(t, func(t *testing.T, b *backend) {
+				for _, inFlight := range []int{1, inference.MaxInFlight} {
+					got, err := encodeReel(frames, codingOptions(b, inFlight))
+					if err == nil {
+						err = got.same(&want)
+					}
+					if err != nil {
+						t.Errorf("encoding, %d in flight: %v", inFlight, err)
+					}
+					got, damage, err := decodeReel(want.stream, b, inFlight)
+					if err == nil && len(damage) > 0 {
+						err = errors.New(damage[0])
+					}
+					if err == nil {
+						err = got.same(&want)
+					}
+					if err != nil {
+						t.Errorf("decoding, %d in flight: %v", inFlight, err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A payload that is damaged is reported for its frame, whatever is in flight behind it, and the next GOP decodes.
+func TestCodersDamage(t *testing.T) {
+	frames := video(64, 64, 16, 99)
+	device := newEmulatedDevice()
+	emulation := &backend{name: emulation, sm: 80, open: func() (machine, error) { return newEmulated(device, 80), nil }}
+	damaged, err := encodeReel(frames, codingOptions(corrupting{emulation, 9}, 4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, damage, err := decodeReel(damaged.stream, generic(t), 1)
+	if err != nil || len(damage) != 1 || len(want.hashes) != len(frames)-5 { // frame 9 and the rest of a GOP of 7
+		t.Fatalf("%d frames, damage %v, %v", len(want.hashes), damage, err)
+	}
+	eachOrder(t, func(t *testing.T, b *backend) {
+		for _, inFlight := range []int{1, 4, inference.MaxInFlight} {
+			got, found, err := decodeReel(damaged.stream, b, inFlight)
+			if err == nil {
+				err = got.same(&want)
+			}
+			if err != nil || fmt.Sprint(found) != fmt.Sprint(damage) {
+				t.Errorf("%d in flight: damage %v, want %v; %v", inFlight, found, damage, err)
+			}
+		}
+	})
+}
+
+// In steady state a frame takes no memory, on the device or the host.
+func TestCodersAllocateNothing(t *testing.T) {
+	frames := video(64, 64, 6, 99)
+	eachDevice(t, func(t *testing.T, b *backend) {
+		o := &inference.CodingOptions{Model: codingModel(), W: 64, H: 64, InFlight: 3, Reach: 16, Pictures: true}
+		enc, err := b.OpenEncoder(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer enc.Close()
+		dec, err := b.OpenDecoder(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dec.Close()
+		graphs := [...]string{"intra", "reset", "inter"} // an odd number: each meets both parities
+		round := func() {
+			for i, g := range graphs {
+				if err := enc.Load(&frames[i].Planes); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := enc.Cut(); err != nil {
+					t.Fatal(err)
+				}
+				if err := enc.Submit(&inference.Frame{Graph: g, QP: 42}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, g := range graphs {
+				c, err := enc.Receive()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := dec.Submit(&inference.CodedFrame{Graph: g, QP: 42, Lanes: c.Lanes, Payload: c.Payload}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range graphs {
+				if _, err := dec.Receive(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for range 4 {
+			round()
+		}
+		before, measured := Live(), 20
+		if testing.Short() {
+			measured = 2
+		}
+		if n := testing.AllocsPerRun(measured, round); n > 0 {
+			t.Errorf("%.1f allocations in %d frames", n, len(graphs))
+		}
+		if n := Live() - before; n != 0 {
+			t.Errorf("%d things of the driver were taken in steady state", n)
+		}
+	})
+}
+
+// A coder's network works on the caller's stream: what it has coded so far comes, and no more, while that is blocked.
+func TestCodersStream(t *testing.T) {
+	frames := video(64, 64, 5, 99)
+	want, err := encodeReel(frames, codingOptions(generic(t), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachBackend(t, func(t *testing.T, b *backend) {
+		var streams [2]*Stream
+		for i := range streams {
+			if streams[i], err = b.NewStream(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for blocked, s := range streams {
+			got := make(chan error, 1)
+			release := block(t, s)
+			go func() {
+				r, err := encodeReel(frames, codingOptions(onStream{b, streams[0]}, 4))
+				if err == nil {
+					err = r.same(&want)
+				}
+				got <- err
+			}()
+			if blocked == 0 {
+				select {
+				case err := <-got:
+					t.Fatalf("frames were coded while their stream was blocked: %v", err)
+				case <-time.After(100 * time.Millisecond):
+				}
+				release()
+			}
+			select {
+			case err := <-got:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(time.Minute):
+				t.Error("work waits for a stream that has nothing to do with it")
+			}
+			if blocked == 1 {
+				release()
+			}
+		}
+		for _, s := range streams {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// onStream opens its coders on one stream.
+type onStream struct {
+	*backend
+	on *Stream
+}
+
+func (b onStream) OpenEncoder(o *inference.CodingOptions) (inference.FrameEncoder, error) {
+	return b.OpenEncoderOn(b.on, o)
+}
+
+// Several coders of one device at a time, under one and under many processors.
+func TestCodersConcurrently(t *testing.T) {
+	frames := video(64, 64, 6, 3)
+	want, err := encodeReel(frames, codingOptions(generic(t), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eachOrder(t, func(t *testing.T, b *backend) {
+		for _, procs := range []int{1, runtime.NumCPU()} {
+			before := runtime.GOMAXPROCS(procs)
+			done := make(chan error)
+			const coders = 3
+			for range coders {
+				go func() {
+					got, err := encodeReel(frames, codingOptions(b, 4))
+					if err == nil {
+						err = got.same(&want)
+					}
+					if err == nil {
+						got, _, err = decodeReel(want.stream, b, 4)
+					}
+					if err == nil {
+						err = got.same(&want)
+					}
+					done <- err
+				}()
+			}
+			for range coders {
+				if err := <-done; err != nil {
+					t.Errorf("GOMAXPROCS %d: %v", procs, err)
+				}
+			}
+			runtime.GOMAXPROCS(before)
+		}
+	})
+}
+
+// corrupting is a backend whose encoders spoil the payload of one frame.
+type corrupting struct {
+	inference.CodingBackend
+	frame int
+}
+
+func (c corrupting) OpenEncoder(o *inference.CodingOptions) (inference.FrameEncoder, error) {
+	e, err := c.CodingBackend.OpenEncoder(o)
+	return &corruptingEncoder{e, c.frame}, err
+}
+
+type corruptingEncoder struct {
+	inference.FrameEncoder
+	left int
+}
+
+func (c *corruptingEncoder) Receive() (*inference.Coded, error) {
+	got, err := c.FrameEncoder.Receive()
+	if c.left--; err == nil && c.left == -1 {
+		got.Payload[len(got.Payload)/2] ^= 0x55
+	}
+	return got, err
+}
