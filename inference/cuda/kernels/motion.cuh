@@ -6,8 +6,9 @@
 #include "lanes.cuh"
 
 // sad4 adds the absolute differences of four bytes to c; select is a choice between two registers that compilers do not
-// turn into one between places in memory.
+// turn into one between places in memory; readNow keeps them from moving reads of memory behind it.
 #ifdef NVCODEC_EMULATE
+DEVICE void readNow() {}
 DEVICE u32 select(bool first, u32 a, u32 b) { return first ? a : b; }
 
 DEVICE u32 sad4(u32 a, u32 b, u32 c) {
@@ -18,6 +19,8 @@ DEVICE u32 sad4(u32 a, u32 b, u32 c) {
   return c;
 }
 #else
+DEVICE void readNow() { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
+
 DEVICE u32 select(bool first, u32 a, u32 b) {
   u32 d;
   asm("{ .reg .pred p; setp.ne.u32 p, %3, 0; selp.b32 %0, %1, %2, p; }" : "=r"(d) : "r"(a), "r"(b), "r"((u32)first));

@@ -59,14 +59,15 @@ DEVICE u32 median(const Around &a) {
   return packed(Vector{middle(l.y, u.y, r.y), middle(l.x, u.x, r.x)});
 }
 
+// The costs below are straight code, since branches would cost more than the few lookups in vain.
+
 // residualBits is what v less the median of p, q and s costs; size becomes its class.
 DEVICE i32 residualBits(const Rates &t, i32 axis, i32 before, i32 p, i32 q, i32 s, i32 v, i32 &size) {
   i32 lo = least3(p, q, s), hi = -least3(-p, -q, -s), d = v - (p + q + s - lo - hi), m = abs32(d), spread = bitLength(hi - lo);
   size = bitLength(m);
-  i32 cost = t.residual[before * 7 + (spread < 6 ? spread : 6)][size];
-  if (size > 0) cost += t.flags[ctxSign + axis][d < 0];
-  if (size > 1) cost += t.flags[ctxTop + size - 2][m >> (size - 2) & 1];
-  return cost;
+  i32 top = size > 2 ? size - 2 : 0;
+  i32 cost = t.residual[before * 7 + (spread < 6 ? spread : 6)][size], sign = t.flags[ctxSign + axis][d < 0], next = t.flags[ctxTop + top][m >> top & 1];
+  return cost + (size > 0 ? sign : 0) + (size > 1 ? next : 0);
 }
 
 // vectorBits is the cost of v.
@@ -74,28 +75,28 @@ DEVICE i32 vectorBits(const Rates &t, const Around &a, u32 v) {
   u32 left = a.left.v, up = a.up.v, right = a.right.v, kept = a.kept;
   i32 news2 = (i32)((a.left.flags & isNew) + (a.up.flags & isNew)), news = news2 + (i32)(a.right.flags & isNew);
   i32 keeps = (i32)((a.left.flags & isKept) + (a.up.flags & isKept)) / isKept;
-  i32 bits = t.flags[ctxLeft + (left == up) + 2 * (left == right) + 4 * (left == kept) + 8 * news + 32 * (keeps > 0)][v == left];
-  if (v == left) return bits;
-  if (up != left) {
-    bits += t.flags[ctxUp + (up == right) + 2 * (up == kept) + 4 * news][v == up];
-    if (v == up) return bits;
-  }
-  if (right != left && right != up) {
-    bits += t.flags[ctxRight + (right == kept) + 2 * news][v == right];
-    if (v == right) return bits;
-  }
-  if (kept != left && kept != up && kept != right) {
-    bits += t.flags[ctxKept + (kept == 0) + 2 * keeps][v == kept];
-    if (v == kept) return bits;
-  }
-  if (left != 0 && up != 0 && right != 0 && kept != 0) {
-    bits += t.flags[ctxZero + news2][v == 0];
-    if (v == 0) return bits;
-  }
+  bool isLeft = v == left, isUp = v == up, isRight = v == right, isSame = v == kept, isZero = v == 0;
+  bool upLeft = up == left, rightLeft = right == left, rightUp = right == up, keptLeft = kept == left, keptUp = kept == up, keptRight = kept == right;
+  i32 bits = t.flags[ctxLeft + upLeft + 2 * rightLeft + 4 * keptLeft + 8 * news + 32 * (keeps > 0)][isLeft];
+  i32 ofUp = t.flags[ctxUp + rightUp + 2 * keptUp + 4 * news][isUp];
+  i32 ofRight = t.flags[ctxRight + keptRight + 2 * news][isRight];
+  i32 ofKept = t.flags[ctxKept + (kept == 0) + 2 * keeps][isSame];
+  i32 ofZero = t.flags[ctxZero + news2][isZero];
+  // A decision is taken where the vector is not coded yet and what it asks for differs from all that was asked before.
+  bool open = !isLeft;
+  bits += (open & !upLeft) ? ofUp : 0;
+  open &= !isUp;
+  bits += (open & !rightLeft & !rightUp) ? ofRight : 0;
+  open &= !isRight;
+  bits += (open & !keptLeft & !keptUp & !keptRight) ? ofKept : 0;
+  open &= !isSame;
+  bits += (open & (left != 0) & (up != 0) & (right != 0) & (kept != 0)) ? ofZero : 0;
+  open &= !isZero;
   Vector l = unpacked(left), u = unpacked(up), r = unpacked(right), w = unpacked(v);
   i32 sizeY, sizeX;
-  bits += residualBits(t, 0, 0, l.y, u.y, r.y, w.y, sizeY);
-  return bits + residualBits(t, 1, 1 + (sizeY < 4 ? sizeY : 4), l.x, u.x, r.x, w.x, sizeX);
+  i32 y = residualBits(t, 0, 0, l.y, u.y, r.y, w.y, sizeY);
+  i32 x = residualBits(t, 1, 1 + (sizeY < 4 ? sizeY : 4), l.x, u.x, r.x, w.x, sizeX);
+  return bits + (open ? y + x : 0);
 }
 
 // codedAs is how v is coded there.
@@ -123,24 +124,32 @@ DEVICE Around around(const Place &p) {
   return Around{p.j == 0 ? p.up : p.left, p.up, p.j + 1 == p.wb ? p.up : p.right, p.kept};
 }
 
-// A Part is one of the costs that a vector is judged by: a block around which it counts, and that block's vector.
+// A Part is one of the costs that a candidate is judged by: a block around which it counts, and that block's vector.
+// Where it says so the candidate stands instead of a neighbour or of the vector.
 struct Part {
   Around around;
   u32 v;
-  bool there;
+  bool left, up, right, itself, counts;
 };
 
-// part is, for v of this block: 0 the block itself; 1, 2, 3 the blocks to the right, below and below to the left.
-DEVICE Part part(const Place &p, const Around &a, Node v, i32 number) {
-  switch (number) {
-  case 0: return Part{a, v.v, true};
-  case 1: {
-    Node up = p.i > 0 ? p.right : v; // what is up-right of it is not known yet
-    return Part{{v, up, up, p.keptNext}, p.next.v, p.j + 1 < p.wb};
-  }
-  case 2: return Part{{p.j > 0 ? p.below1 : v, v, p.j + 1 < p.wb ? p.next : v, p.keptBelow}, p.below.v, p.i + 1 < p.hb};
-  }
-  return Part{{p.j > 1 ? p.below2 : p.left, p.left, v, p.keptBelow1}, p.below1.v, p.i + 1 < p.hb && p.j > 0};
+// part is number 0, the block itself; 1, 2 or 3, the blocks to the right, below and below to the left. In the first
+// pass 1 is what zero costs the block itself, and there are no others.
+DEVICE Part part(const Place &p, const Around &a, i32 number) {
+  bool first = p.pass == 0, next = p.j + 1 < p.wb, below = p.i + 1 < p.hb, before = p.j > 0;
+  i32 n = first ? 0 : number;
+  bool n1 = n == 1, n2 = n == 2, n3 = n == 3;
+  Part q;
+  q.around.left = n2 ? p.below1 : n3 ? (p.j > 1 ? p.below2 : p.left) : a.left;
+  q.around.up = n1 ? p.right : n3 ? p.left : a.up; // what is up-right of the block to the right is not known yet
+  q.around.right = n1 ? p.right : n2 ? p.next : a.right;
+  q.around.kept = n1 ? p.keptNext : n2 ? p.keptBelow : n3 ? p.keptBelow1 : a.kept;
+  q.v = n1 ? p.next.v : n2 ? p.below.v : n3 ? p.below1.v : 0;
+  q.left = n1 | (n2 & !before);
+  q.up = n2 | (n1 & (p.i == 0));
+  q.right = n3 | (n2 & !next) | (n1 & (p.i == 0));
+  q.itself = number == 0;
+  q.counts = (number == 0) | (first & (number == 1)) | (n1 & next) | (n2 & below) | (n3 & below & before);
+  return q;
 }
 
 // settled says that nothing the decision depends on has changed since the pass before, so that it would come out the same.
@@ -158,20 +167,10 @@ enum { choosePasses = 5, chooseCandidates = 10, chooseThreads = 16 * chooseCandi
 
 // candidate is number n of those that come first.
 DEVICE u32 candidate(const Place &p, const Around &a, u32 found, u32 whole, i32 n, bool &there) {
-  there = n < 8 || p.pass > 0;
-  switch (n) {
-  case 0: return a.left.v;
-  case 1: return a.up.v;
-  case 2: return a.right.v;
-  case 3: return a.kept;
-  case 4: return 0;
-  case 5: return median(a);
-  case 6: return found;
-  case 7: return p.pass > 0 ? p.own.v : whole;
-  case 8: there = there && p.j + 1 < p.wb; return p.next.v;
-  }
-  there = there && p.i + 1 < p.hb;
-  return p.below.v;
+  u32 v = n == 0 ? a.left.v : n == 1 ? a.up.v : n == 2 ? a.right.v : n == 3 ? a.kept : 0;
+  v = n == 5 ? median(a) : n == 6 ? found : n == 7 ? (p.pass > 0 ? p.own.v : whole) : n == 8 ? p.next.v : n == 9 ? p.below.v : v;
+  there = n < 8 || (p.pass > 0 && (n == 8 ? p.j + 1 < p.wb : p.i + 1 < p.hb));
+  return v;
 }
 
 struct Choice {
@@ -182,31 +181,28 @@ struct Choice {
 };
 
 // candidateKey is cost << 4 | number of a vector, the same in all lanes of the half; the greatest where there is none.
-DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, const Sixteen &line, u32 v, bool there, i32 number) {
+DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, Part q, const Sixteen &line, u32 v, bool there, i32 number) {
   i32 lane = laneIndex() % 16;
-  there = there && inside(unpacked(v), c.limit);
-  u32 cost = 0;
-  if (there) {
-    Window f = window(c.ref, p.i, p.j, lane, unpacked(v)); // on its way while the rate is computed
-    i32 bits = 0;
-    if (lane < (p.pass > 0 ? 4 : 1)) {
-      Part q = part(p, a, Node{v, codedAs(a, v)}, lane);
-      if (q.there) bits = vectorBits(*c.rates, q.around, q.v);
-      if (p.pass == 0 && v == c.whole) { // so that a motion of the whole picture can begin somewhere
-        i32 zero = vectorBits(*c.rates, a, 0);
-        bits = zero < bits ? zero : bits;
-      }
-    }
-    cost = 16 * windowSAD(f, line) + (u32)(c.lambda * bits);
+  Window f = window(c.ref, p.i, p.j, lane, unpacked(v)); // never outside
+  readNow(); // it is to come while the rate is computed
+  Node self = {v, codedAs(a, v)};
+  q.around.left = q.left ? self : q.around.left;
+  q.around.up = q.up ? self : q.around.up;
+  q.around.right = q.right ? self : q.around.right;
+  i32 bits = vectorBits(*c.rates, q.around, q.itself ? v : q.v);
+  bits = q.counts ? bits : 0;
+  if (p.pass == 0) { // a motion of the whole picture must be able to begin somewhere
+    i32 zero = (i32)shuffle((u32)bits, (laneIndex() & 16) + 1);
+    bits = lane == 0 ? (v == c.whole && zero < bits ? zero : bits) : 0;
   }
-  cost = halfSum(cost);
-  return there ? cost << 4 | (u32)number : ~0u;
+  u32 cost = halfSum(16 * windowSAD(f, line) + (u32)(c.lambda * bits));
+  return there && inside(unpacked(v), c.limit) ? cost << 4 | (u32)number : ~0u;
 }
 
 // search_choose is all passes. Its blocks of threads take rows of passes by a ticket, in an order in which each row
 // comes after those that it waits for: the one above in its pass, and the one below in the pass before. So those are
 // running or done, however few blocks run at a time.
-KERNEL_OF(chooseThreads, 4) void search_choose(u32 *vectors, u64 *nodes, u32 *ticket, const u32 *found, const u32 *before, const WholeSearch *search, const Rates *rates,
+KERNEL_OF(chooseThreads, 3) void search_choose(u32 *vectors, u64 *nodes, u32 *ticket, const u32 *found, const u32 *before, const WholeSearch *search, const Rates *rates,
                                                const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame, i64 w_, i64 h_, i64 limit) {
   SHARED u32 taken;
   SHARED Rates costs;
@@ -276,9 +272,10 @@ KERNEL_OF(chooseThreads, 4) void search_choose(u32 *vectors, u64 *nodes, u32 *ti
       done = Node{p.own.v, (p.own.flags & howMask) | isKnown};
     } else {
       Around a = around(p);
+      Part q = part(p, a, lane);
       bool there;
       u32 v = candidate(p, a, here, c.whole, half, there);
-      u32 key = candidateKey(c, p, a, line, v, there, half);
+      u32 key = candidateKey(c, p, a, q, line, v, there, half);
       if (lane == 0) keys[0][half] = key, tries[half] = v;
       barrier();
       u32 best = ~0u;
@@ -286,7 +283,7 @@ KERNEL_OF(chooseThreads, 4) void search_choose(u32 *vectors, u64 *nodes, u32 *ti
       u32 base = tries[best & 15];
       best &= ~15u;
       v = packed(neighbour(unpacked(base), half & 7, 1));
-      key = half < 8 ? candidateKey(c, p, a, line, v, true, half + 1) : ~0u;
+      key = half < 8 ? candidateKey(c, p, a, q, line, v, true, half + 1) : ~0u;
       if (lane == 0) keys[1][half] = key;
       barrier();
       UNROLL for (int n = 0; n < 8; n++) best = keys[1][n] < best ? keys[1][n] : best;
