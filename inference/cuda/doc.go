@@ -10,6 +10,8 @@
 // vectors, picture) is copied to fixed places ahead of the first launch, so that the launches of a frame type are
 // always the same and run as one captured CUDA graph for each half of the frame's double buffers.
 //
+// Beside the network, devices pad pictures, tell scene cuts and search motion (search.go), with codec/motion's results.
+//
 // Every operation of a session goes to the session's own stream. Building needs include/cuda.h and lib on the paths
 // of cgo (env.sh prints how), running only a driver. gpu-check.sh checks and times everything on a device.
 package cuda
