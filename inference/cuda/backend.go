@@ -13,6 +13,7 @@ import (
 type backend struct {
 	name    string
 	sm      int
+	fp16    bool // convolutions on FP16 units
 	open    func() (machine, error)
 	capture bool // parts run as captured graphs from their second time on
 	poison  bool // tests: coders of whole frames fill what they are about to overwrite, and what they have given back
@@ -21,8 +22,13 @@ type backend struct {
 	models map[*inference.Model]*weights
 }
 
-func (b *backend) Name() string    { return b.name }
-func (b *backend) Kernels() string { return familyName(b.sm) }
+func (b *backend) Name() string { return b.name }
+func (b *backend) Kernels() string {
+	if b.fp16 {
+		return fp16
+	}
+	return familyName(b.sm)
+}
 
 // checkSize reports a size that no stream can have.
 func checkSize(s inference.Size) error {

@@ -50,15 +50,15 @@ func (s *session) compile(v *value, parity int) []call {
 			return []call{callLin16(at(v), at(v.in[0]), res, tensor("w"), tensor("bias"), tensor("mul"), positions, in, n.C, n.Ints["shift"])}
 		}
 		key := layerKey(n, false)
-		return []call{callLin(at(v), at(v.in[0]), res, s.weights.pointer(key.w), s.weights.pointer(key.bias), s.weights.pointer(key.mul), positions, in, n.C, n.Ints["shift"], s.m.processors())}
+		return []call{s.backend.units(callLin(at(v), at(v.in[0]), res, s.weights.pointer(key.w), s.weights.pointer(key.bias), s.weights.pointer(key.mul), positions, in, n.C, n.Ints["shift"], s.m.processors()))}
 	case "actsum4":
 		if !v.sum {
 			return []call{callActSum4(at(v), at(v.in[0]), positions, n.C, n.F)}
 		}
 		lin := v.in[0]
 		key := layerKey(lin.node, true)
-		return []call{callLinActSum4(at(v), at(lin.in[0]), s.weights.pointer(key.w), s.weights.pointer(key.bias), s.weights.pointer(key.mul),
-			positions, lin.in[0].node.C, n.C, lin.node.Ints["shift"], n.F, s.m.processors())}
+		return []call{s.backend.units(callLinActSum4(at(v), at(lin.in[0]), s.weights.pointer(key.w), s.weights.pointer(key.bias), s.weights.pointer(key.mul),
+			positions, lin.in[0].node.C, n.C, lin.node.Ints["shift"], n.F, s.m.processors()))}
 	case "dwact":
 		return []call{callDWAct(at(v), at(v.in[0]), tensor("w"), tensor("bias"), tensor("mul"), v.h, v.w, n.C, v.in[0].node.F, n.Ints["shift"], s.m.processors())}
 	case "memory_out", "feature_out":

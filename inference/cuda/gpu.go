@@ -204,8 +204,8 @@ type Backend struct {
 
 var _ inference.Backend = (*Backend)(nil)
 
-// New returns the backend of a device with the kernels of a family ("sm_61", "sm_75", "sm_80", "sm_90a"; "auto": the highest
-// that the device can run).
+// New returns the backend of a device with the kernels of a family ("sm_61", "sm_75", "sm_80", "sm_90a"; "fp16": FP16 units; "auto":
+// the highest family that the device can run).
 func New(ordinal int, kernels string) (*Backend, error) {
 	n, err := count()
 	if err != nil {
@@ -225,9 +225,12 @@ func New(ordinal int, kernels string) (*Backend, error) {
 			sm = f
 		}
 	}
+	if kernels == fp16 {
+		sm = fp16Family
+	}
 	switch {
 	case sm == 0 && kernels != "auto" && kernels != "":
-		return nil, fmt.Errorf("cuda: no kernels %q (have sm_61, sm_75, sm_80, sm_90a)", kernels)
+		return nil, fmt.Errorf("cuda: no kernels %q (have sm_61, sm_75, sm_80, sm_90a, fp16)", kernels)
 	case sm == 0 || !runsOn(sm, d.Capability):
 		return nil, &UnfitError{ordinal, d.Capability, kernels}
 	}
@@ -235,7 +238,7 @@ func New(ordinal int, kernels string) (*Backend, error) {
 	if err := b.start(sm); err != nil {
 		return nil, fmt.Errorf("cuda: device %d: %w", ordinal, err)
 	}
-	b.backend = &backend{name: fmt.Sprintf("cuda:%d", ordinal), sm: sm, capture: true, open: b.stream}
+	b.backend = &backend{name: fmt.Sprintf("cuda:%d", ordinal), sm: sm, fp16: kernels == fp16, capture: true, open: b.stream}
 	return b, nil
 }
 

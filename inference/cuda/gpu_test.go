@@ -19,6 +19,15 @@ func required(what string) bool {
 // eachDevice runs a test for every family that each device can run; without one it skips, or fails where there ought
 // to be one.
 func eachDevice(t *testing.T, test func(t *testing.T, b *backend)) {
+	var names []string
+	for _, sm := range families {
+		names = append(names, familyName(sm))
+	}
+	eachDeviceWith(t, names, test)
+}
+
+// eachDeviceWith runs a test for each of these kernels that each device can run.
+func eachDeviceWith(t *testing.T, names []string, test func(t *testing.T, b *backend)) {
 	n, err := count()
 	if err != nil {
 		t.Run("impl=cuda", func(t *testing.T) {
@@ -30,9 +39,9 @@ func eachDevice(t *testing.T, test func(t *testing.T, b *backend)) {
 		return
 	}
 	for d := range n {
-		for _, sm := range families {
-			t.Run(fmt.Sprintf("impl=cuda:%d/%s", d, familyName(sm)), func(t *testing.T) {
-				b, err := New(d, familyName(sm))
+		for _, name := range names {
+			t.Run(fmt.Sprintf("impl=cuda:%d/%s", d, name), func(t *testing.T) {
+				b, err := New(d, name)
 				var unfit *UnfitError
 				if errors.As(err, &unfit) {
 					t.Skip(err)

@@ -65,13 +65,6 @@ func callLinActSum4(dst, src pointer, w, bias, mul pointer, n int64, in, out, sh
 	return call{kernel: name, grid: grid, args: arg(dst, src, w, bias, mul, n, in, out, shift, f, each)}
 }
 
-// onFP16 has a lin or lin_actsum4 computed on FP16 matrix units.
-func onFP16(c call) call {
-	name, suffix := c.kernel[:len(c.kernel)-2], c.kernel[len(c.kernel)-2:]
-	c.kernel = name + "_fp16" + suffix
-	return c
-}
-
 // share returns the grid of a lin with so many blocks of output channels, and how many of them a block of threads
 // computes one after the other: as many as leave every multiprocessor two blocks of threads.
 func share(n int64, channelBlocks, processors int) (grid, each int) {

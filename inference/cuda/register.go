@@ -39,6 +39,9 @@ func kernelNames(capability int) []string {
 			names = append(names, familyName(sm))
 		}
 	}
+	if capability == 0 || runsOn(fp16Family, capability) {
+		names = append(names, fp16)
+	}
 	return names
 }
 

@@ -160,17 +160,24 @@ const emulation = "emulation"
 
 // eachBackend runs a test for every family in emulation, and on each device with and without captured graphs.
 func eachBackend(t *testing.T, test func(t *testing.T, b *backend)) {
-	for _, sm := range families {
-		t.Run("impl=emulated/"+familyName(sm), func(t *testing.T) {
+	for _, name := range kernelNames(0) {
+		t.Run("impl=emulated/"+name, func(t *testing.T) {
 			d := newEmulatedDevice()
-			open := func() (machine, error) { return newEmulated(d, sm), nil }
-			test(t, &backend{name: emulation, sm: sm, capture: sm == 80, open: open})
+			b := &backend{name: emulation, sm: fp16Family, fp16: name == fp16}
+			for _, sm := range families {
+				if familyName(sm) == name {
+					b.sm = sm
+				}
+			}
+			b.capture = b.sm == 80
+			b.open = func() (machine, error) { return newEmulated(d, b.sm), nil }
+			test(t, b)
 			if n := len(d.memory); n > 0 && !t.Failed() {
 				t.Errorf("%d blocks of device memory are left", n)
 			}
 		})
 	}
-	eachDevice(t, func(t *testing.T, b *backend) {
+	eachDeviceWith(t, kernelNames(0), func(t *testing.T, b *backend) {
 		for _, b.capture = range []bool{false, true} {
 			t.Run(fmt.Sprintf("capture=%v", b.capture), func(t *testing.T) {
 				before := Live()

@@ -132,18 +132,18 @@ static float chopped(double x) {
   return fabs(f) > fabs(x) ? nextafterf(f, 0) : f;
 }
 
-// m16n8k8 and m16n8k16 of halves, by the manual: of A's half i, row = g for i in 0, 1, 4, 5, else g+8; column = 2t + i%2,
-// plus 8 from i = 4 on. Of B's half i, row = 2t + i%2, plus 8 from i = 2 on; column g. C as that of m16n8k32.
-static void productHalves(Warp &w, int k) {
-  double A[16][16], B[16][8];
+// m16n8k8 of halves, by the manual: of A's half i, row = g for i < 2, else g+8; column = 2t + i%2. Of B's half i, row = 2t + i;
+// column g. C as that of m16n8k32.
+static void product1688(Warp &w) {
+  double A[16][8], B[8][8];
   static double halves[1 << 16]; // of every half but infinities and their like, which have no place here
   if (halves[0x3c00] == 0) {
     for (int x = 0; x < 1 << 16; x++) halves[x] = (x >> 10 & 31) == 31 ? NAN : half(x);
   }
   for (int lane = 0; lane < 32; lane++) {
     int g = lane >> 2, t = lane & 3;
-    for (int i = 0; i < k / 2; i++) A[i % 4 < 2 ? g : g + 8][2 * t + i % 2 + (i >= 4 ? 8 : 0)] = halves[(uint16_t)(w.a[lane][i / 2] >> (i % 2 * 16))];
-    for (int i = 0; i < k / 4; i++) B[2 * t + i % 2 + (i >= 2 ? 8 : 0)][g] = halves[(uint16_t)(w.b[lane][i / 2] >> (i % 2 * 16))];
+    for (int i = 0; i < 4; i++) A[i < 2 ? g : g + 8][2 * t + i % 2] = halves[(uint16_t)(w.a[lane][i / 2] >> (i % 2 * 16))];
+    for (int i = 0; i < 2; i++) B[2 * t + i][g] = halves[(uint16_t)(w.b[lane][0] >> (i * 16))];
   }
   for (int lane = 0; lane < 32; lane++) {
     for (int i = 0; i < 4; i++) {
@@ -151,11 +151,11 @@ static void productHalves(Warp &w, int k) {
       float c;
       memcpy(&c, &w.c[lane][i], 4);
       double sum = c, magnitude = fabs(c);
-      for (int j = 0; j < k; j++) sum += A[row][j] * B[j][col], magnitude += fabs(A[row][j] * B[j][col]);
+      for (int j = 0; j < 8; j++) sum += A[row][j] * B[j][col], magnitude += fabs(A[row][j] * B[j][col]);
       if (magnitude <= 1 << 24 && sum == (int)sum) { // no part of the sum loses anything
         c = (float)sum;
       } else {
-        for (int j = 0; j < k; j++) c = chopped(c + A[row][j] * B[j][col]);
+        for (int j = 0; j < 8; j++) c = chopped(c + A[row][j] * B[j][col]);
       }
       memcpy(&w.c[lane][i], &c, 4);
     }
@@ -165,7 +165,7 @@ static void productHalves(Warp &w, int k) {
 enum { unsignedBytes, signedBytes, floats };
 
 static void product(int32_t *c, int nc, const uint32_t *a, int na, const uint32_t *b, int nb, int kind) {
-  int lane = nvcodec_emu_thread % 32, mine = nc << 8 | na << 4 | kind;
+  int lane = nvcodec_emu_thread % 32, mine = nc << 8 | kind;
   Warp &w = warps[nvcodec_emu_thread / 32];
   if (w.arrived == 0) w.kind = mine;
   if (w.kind != mine) abort(); // lanes of a warp that do not execute the same product
@@ -174,7 +174,7 @@ static void product(int32_t *c, int nc, const uint32_t *a, int na, const uint32_
   for (int i = 0; i < nb; i++) w.b[lane][i] = b[i];
   int generation = w.generation;
   if (++w.arrived == 32) {
-    if (kind == floats) productHalves(w, 4 * na);
+    if (kind == floats) product1688(w);
     else if (nc == 2) product8816(w, kind == signedBytes);
     else product16832(w, kind == signedBytes);
     w.arrived = 0;
@@ -187,7 +187,7 @@ static void product(int32_t *c, int nc, const uint32_t *a, int na, const uint32_
 
 extern "C" void nvcodec_emu_mma8816(int32_t *c, uint32_t a, uint32_t b, int is_signed) { product(c, 2, &a, 1, &b, 1, is_signed); }
 extern "C" void nvcodec_emu_mma16832(int32_t *c, const uint32_t *a, const uint32_t *b, int is_signed) { product(c, 4, a, 4, b, 2, is_signed); }
-extern "C" void nvcodec_emu_mma_halves(float *c, const uint32_t *a, int na, const uint32_t *b, int nb) { product((int32_t *)c, 4, a, na, b, nb, floats); }
+extern "C" void nvcodec_emu_mma1688(float *c, const uint32_t *a, const uint32_t *b) { product((int32_t *)c, 4, a, 2, b, 1, floats); }
 
 enum { Shuffle = 100 }; // a kind that no product has
 

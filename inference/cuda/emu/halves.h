@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern "C" void nvcodec_emu_mma_halves(float *c, const uint32_t *a, int na, const uint32_t *b, int nb);
+extern "C" void nvcodec_emu_mma1688(float *c, const uint32_t *a, const uint32_t *b);
 
 // integerOf is the number that a half holds, integerHalf the half that holds an integer: nothing else occurs.
 DEVICE int integerOf(uint16_t h) {
@@ -28,13 +28,6 @@ DEVICE u32 subtractHalves(u32 a, u32 b) {
 DEVICE void mma1688(float &c0, float &c1, float &c2, float &c3, u32 a0, u32 a1, u32 b) {
   float c[4] = {c0, c1, c2, c3};
   u32 a[2] = {a0, a1};
-  nvcodec_emu_mma_halves(c, a, 2, &b, 1);
-  c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
-}
-
-DEVICE void mma16816(float &c0, float &c1, float &c2, float &c3, const u32 *a, u32 b0, u32 b1) {
-  float c[4] = {c0, c1, c2, c3};
-  u32 b[2] = {b0, b1};
-  nvcodec_emu_mma_halves(c, a, 4, b, 2);
+  nvcodec_emu_mma1688(c, a, &b);
   c0 = c[0], c1 = c[1], c2 = c[2], c3 = c[3];
 }

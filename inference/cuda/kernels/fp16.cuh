@@ -10,8 +10,8 @@
 // over 512 input channels (w*hi alone could go to 1024, where only the sum of all products reaches 2^24, which a float
 // holds). So after every 512 the floats become integers again and join the rest, 256*hi + lo, modulo 2^32 as in lin.cuh.
 //
-// Positions, channels and weights lie as in lin.cuh. A lane's 8 channels of a step go to two products of 16: the order of
-// input channels is free where activations and weights agree.
+// Positions, channels and weights lie as in lin.cuh. A lane's 8 channels of a step go to four products: the order of input
+// channels is free where activations and weights agree.
 #pragma once
 #include "device.cuh"
 
@@ -30,11 +30,6 @@ DEVICE u32 subtractHalves(u32 a, u32 b) {
 DEVICE void mma1688(float &c0, float &c1, float &c2, float &c3, u32 a0, u32 a1, u32 b) {
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5},{%6},{%0,%1,%2,%3};"
                : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3) : "r"(a0), "r"(a1), "r"(b));
-}
-
-DEVICE void mma16816(float &c0, float &c1, float &c2, float &c3, const u32 *a, u32 b0, u32 b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-               : "+f"(c0), "+f"(c1), "+f"(c2), "+f"(c3) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 #endif
 
@@ -68,33 +63,21 @@ struct Floats {
   float hi[2][16], lo[2][16];
 };
 
-DEVICE void product(float *c0, float *c1, const u32 *a, u32 b0, u32 b1) {
-#if NVCODEC_SM < 80
-  // The fragments of m16n8k16 are those of two m16n8k8: a0, a1 and b0 hold the first half of k.
-  mma1688(c0[0], c0[1], c1[0], c1[1], a[0], a[1], b0);
-  mma1688(c0[0], c0[1], c1[0], c1[1], a[2], a[3], b1);
-#else
-  mma16816(c0[0], c0[1], c1[0], c1[1], a, b0, b1);
-#endif
-}
+DEVICE void product(float *c0, float *c1, u32 a0, u32 a1, u32 b) { mma1688(c0[0], c0[1], c1[0], c1[1], a0, a1, b); }
 
 // halfStep multiplies 32 input channels, of which a and b are this lane's 8 of both positions; weights are [8][32][4]
-// words: tile, lane, halves of its 8 channels.
+// words: tile, lane, halves of its 8 channels. Each product takes two of them.
 DEVICE void halfStep(Floats &s, const u32x4 *weights, u32x4 a, u32x4 b, int lane) {
-  u32 hi[2][4], lo[2][4]; // by product: rows g and g+8 of the first two channels of a lane, then of the next two
-  UNROLL for (int k = 0; k < 2; k++) {
-    UNROLL for (int i = 0; i < 2; i++) {
-      hi[k][2 * i] = highHalves(a[2 * k + i]);
-      hi[k][2 * i + 1] = highHalves(b[2 * k + i]);
-      lo[k][2 * i] = lowHalves(a[2 * k + i]);
-      lo[k][2 * i + 1] = lowHalves(b[2 * k + i]);
-    }
+  u32 hi[4][2], lo[4][2];
+  UNROLL for (int k = 0; k < 4; k++) {
+    hi[k][0] = highHalves(a[k]), hi[k][1] = highHalves(b[k]);
+    lo[k][0] = lowHalves(a[k]), lo[k][1] = lowHalves(b[k]);
   }
   UNROLL for (int tile = 0; tile < 8; tile++) {
     u32x4 w = weights[tile * 32 + lane];
-    UNROLL for (int k = 0; k < 2; k++) {
-      product(s.hi[0] + 2 * tile, s.hi[1] + 2 * tile, hi[k], w[2 * k], w[2 * k + 1]);
-      product(s.lo[0] + 2 * tile, s.lo[1] + 2 * tile, lo[k], w[2 * k], w[2 * k + 1]);
+    UNROLL for (int k = 0; k < 4; k++) {
+      product(s.hi[0] + 2 * tile, s.hi[1] + 2 * tile, hi[k][0], hi[k][1], w[k]);
+      product(s.lo[0] + 2 * tile, s.lo[1] + 2 * tile, lo[k][0], lo[k][1], w[k]);
     }
   }
 }

@@ -1,4 +1,6 @@
-// The kernels on FP16 units of one family, compiled for the host; NVCODEC_SM is set.
+//go:build cuda
+
+#define NVCODEC_SM 75
 #include "source_fp16.h" // changes with the kernels, so that they are compiled anew
 #define NVCODEC_EMULATE
 #include "../kernels/fp16.cu"

@@ -1,4 +1,0 @@
-//go:build cuda
-
-#define NVCODEC_SM 80
-#include "fp16.h"
