@@ -6,8 +6,8 @@ import motion
 from data import windows
 from model import motion_lambda
 
-LONGEST = 60  # frames of a sequence after its intra frame
-RESET = 1 / 16  # share of windows that rebuild the memory
+LONGEST = 256  # inter frames of a sequence: networks drift beyond what they were trained on
+RESET = 1 / 12  # share of windows that rebuild the memory
 
 
 def captured(f, times=2):
@@ -56,7 +56,7 @@ class Feed:
     def _prepare(self, n):
         for i, t in enumerate(self.tracks):
             while t is None or t.at + n > t.length:
-                t = self.tracks[i] = self.clips.track(self.size, self.rng, self.stills, int(self.rng.integers(max(self.lengths), LONGEST + 1)))
+                t = self.tracks[i] = self.clips.track(self.size, self.rng, self.stills, self._length())
                 self.qps[i] = self.rng.integers(0, 64)
         at = np.array([t.at for t in self.tracks])
         at, new, reset = [torch.from_numpy(x).to(self.dev) for x in (at, at == 0, self.rng.random(self.batch) < RESET)]
@@ -66,6 +66,10 @@ class Feed:
         lam = motion_lambda(qp) * torch.from_numpy(2.0 ** self.rng.uniform(-1, 1, self.batch)).to(self.dev, torch.float32)
         v = self._search(n, luma[1:].flatten(0, 1), luma[:-1].flatten(0, 1), lam.repeat(n)[:, None, None])
         return y, u, qp, v.view(self.buffers[n][3].shape), at, new, reset
+
+    def _length(self):
+        """of a sequence: any order of magnitude as often as any other"""
+        return int(np.exp(self.rng.uniform(np.log(max(self.lengths)), np.log(LONGEST))))
 
     def ahead(self, n=None):
         """begins a batch, of n inter frames or of a length drawn"""

@@ -1,7 +1,8 @@
 """Held-out clips, coded every minute of a run by the averaged weights: BD-rate against the weights that the run began with.
 
 The vectors are the search's alone and their bits are not counted, since they are the same for all weights: real figures come from
-evaluate.py, and from the integer codec. All clips have one size, a multiple of 64."""
+evaluate.py, and from the integer codec. All clips have one size, a multiple of 64; shorter ones
+are played to and fro."""
 import glob
 import os
 
@@ -10,7 +11,7 @@ import torch
 
 import motion
 from compare import bd_rate
-from data import load
+from data import load, to_and_fro
 from model import SHIFT, compensate, motion_lambda, pack, to_planes, unpack
 
 QPS = (0, 21, 42, 63)
@@ -19,10 +20,9 @@ QPS = (0, 21, 42, 63)
 class Judge:
     def __init__(self, folder, frames, dev):
         clips = [load(p) for p in sorted(glob.glob(os.path.join(folder, "*.mp4")))]
-        n = min(frames, *(len(y) for y, _ in clips))
-        y = torch.stack([y[:n] for y, _ in clips], 1).to(dev).float()  # [n,S,H,W]
-        u = torch.stack([u[:n] for _, u in clips], 1).to(dev).permute(0, 1, 3, 4, 2).float()
-        k = len(QPS)
+        n, k = frames, len(QPS)
+        y, u = [torch.stack([c[i][to_and_fro(len(c[i]), np.arange(n))] for c in clips], 1).to(dev) for i in (0, 1)]
+        y, u = y.float(), u.permute(0, 1, 3, 4, 2).float()  # [n,S,H,W], [n,S,H/2,W/2,2]
         self.luma, self.n, self.clips = y.repeat(1, k, 1, 1), n, len(clips)
         self.y, self.u = (self.luma[..., None] / 255 - 0.5), (u.repeat(1, k, 1, 1, 1) / 255 - 0.5)
         self.qp = torch.tensor(QPS, device=dev).float().repeat_interleave(self.clips)
