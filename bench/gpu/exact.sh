@@ -5,7 +5,7 @@
 #   exact.sh pack FILE.tgz CLIP...   where Go and ffmpeg are: program, tiling tool, and the clips' beginnings as streams
 #   exact.sh run FILE.tgz            where the device is: needs neither Go, nor FFmpeg, nor a network
 #
-# In the environment of pack: PACK_FRAMES of each clip (default 24). In that of run: DEVICE (default cuda:0); FAMILIES
+# A CLIP may be a stream already (.nvc). In the environment of pack: PACK_FRAMES of each clip (default 24). In that of run: DEVICE (default cuda:0); FAMILIES
 # (default all that the device runs); PART, some of "vectors small large families" (default all); SCALE, a percentage
 # of the frames (default 100); OUT, a folder for logs. The models are those of models/. The exit status is 0 when
 # nothing differs.
@@ -29,6 +29,7 @@ if [ "$mode" = pack ]; then
 	git rev-parse --short HEAD >"$work/commit" 2>/dev/null || echo unknown >"$work/commit"
 	mkdir "$work/clips"
 	for clip in "$@"; do
+		case $clip in *.nvc) cp "$clip" "$work/clips/"; continue ;; esac
 		# no larger than needed, with even sides, which tiling wants
 		ffmpeg -v error -nostdin -i "$clip" -frames:v "${PACK_FRAMES:-24}" -vf "scale='min(640,iw)':-2:flags=lanczos,crop='floor(iw/2)*2':'floor(ih/2)*2'" -pix_fmt yuv420p -f yuv4mpegpipe - |
 			"$nvcodec" encode -q --device cpu --qp 63 --no-scene-cut - "$work/clips/$(basename "${clip%.*}").nvc"
@@ -172,7 +173,7 @@ wrong() { # VERIFY_NAME GROUP
 }
 while read -r name size _ count model options; do
 	info=$("$nvcodec" info --json "$work/cpu/$name")
-	n=$(echo "$info" | field frames | paste -sd+ | bc 2>/dev/null || echo "$info" | field frames | awk '{ s += $1 } END { print s }')
+	n=$(echo "$info" | field frames | awk '{ s += $1 } END { print s }')
 	intra=$(echo "$info" | field intra_frames | awk '{ s += $1 } END { print s }')
 	resets=$(echo "$info" | field reset_frames | awk '{ s += $1 } END { print s }')
 	s=$(compare "$work/cpu/$name" "$work/gpu/$name") a=$(wrong cpu-on-gpu "$name") b=$(wrong gpu-on-cpu "$name")
