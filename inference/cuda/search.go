@@ -137,7 +137,7 @@ func fullGroups(r, unitsAcross, unitsDown int) int {
 
 const (
 	choosePasses  = 5
-	chooseThreads = 160
+	chooseThreads = 32
 	wholeSteps    = 6
 	wholeBytes    = 8*6*8 + 16*7 + 2*8 // of a WholeSearch
 )

@@ -6,9 +6,10 @@
 #include "lanes.cuh"
 
 // sad4 adds the absolute differences of four bytes to c; select is a choice between two registers that compilers do not
-// turn into one between places in memory; readNow keeps them from moving reads of memory behind it.
+// turn into one between places in memory; warpBarrier orders what the lanes of a warp read and write, so that nothing
+// moves over it.
 #ifdef NVCODEC_EMULATE
-DEVICE void readNow() {}
+DEVICE void warpBarrier() { nvcodec_emu_shuffle(0, 0); }
 DEVICE u32 select(bool first, u32 a, u32 b) { return first ? a : b; }
 
 DEVICE u32 sad4(u32 a, u32 b, u32 c) {
@@ -19,7 +20,7 @@ DEVICE u32 sad4(u32 a, u32 b, u32 c) {
   return c;
 }
 #else
-DEVICE void readNow() { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
+DEVICE void warpBarrier() { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
 
 DEVICE u32 select(bool first, u32 a, u32 b) {
   u32 d;
@@ -91,30 +92,40 @@ DEVICE Sixteen sixteen(const u8 *p) {
 // blockRow is row r of block (i, j) of a picture.
 DEVICE Sixteen blockRow(const u8 *picture, i32 w, i32 i, i32 j, i32 r) { return sixteen(picture + (i64)(16 * i + r) * w + 16 * j); }
 
-// A Window is where row r of a block's counterpart lies: in two runs, from byte x % 16 on.
+// A Window is Rows rows of a block's counterpart. Each lies in two runs of 16 bytes and begins with
+// byte x % 16.
+template <int Rows>
 struct Window {
-  Sixteen a, b;
+  Sixteen a[Rows], b[Rows];
   i32 x;
 };
 
-// window reads row r of what block (i, j) is compared with at v.
-DEVICE Window window(const Phases &ref, i32 i, i32 j, i32 r, Vector v) {
+// window reads, of what block (i, j) is compared with at v, row r and every fourth behind it. No v leads outside.
+template <int Rows>
+DEVICE Window<Rows> window(const Phases &ref, i32 i, i32 j, i32 r, Vector v) {
   i32 y = clamp32(16 * i + (v.y >> 2), -marginRows, ref.h + outsidePast) + marginRows + r;
   i32 x = clamp32(16 * j + (v.x >> 2), -marginRows, ref.w + outsidePast) + marginColumns;
   const u8 *p = ref.p + ((v.y & 3) * 4 + (v.x & 3)) * ref.plane + ((i64)(x >> 4) * ref.rows + y) * 16;
-  return Window{sixteen(p), sixteen(p + (i64)ref.rows * 16), x};
+  Window<Rows> f;
+  f.x = x;
+  UNROLL for (int k = 0; k < Rows; k++) f.a[k] = sixteen(p + 64 * k), f.b[k] = sixteen(p + 64 * k + (i64)ref.rows * 16);
+  return f;
 }
 
-DEVICE u32 windowSAD(const Window &f, const Sixteen &cur) {
-  u32 all[8], w[6], t[5], sum = 0;
-  UNROLL for (int k = 0; k < 4; k++) all[k] = f.a.w[k], all[4 + k] = f.b.w[k];
-  UNROLL for (int k = 0; k < 6; k++) w[k] = select(f.x & 8, all[k + 2], all[k]);
-  UNROLL for (int k = 0; k < 5; k++) t[k] = select(f.x & 4, w[k + 1], w[k]);
-  UNROLL for (int k = 0; k < 4; k++) sum = sad4(cur.w[k], between(t[k], t[k + 1], f.x & 3), sum);
+template <int Rows>
+DEVICE u32 windowSAD(const Window<Rows> &f, const Sixteen *cur) {
+  u32 sum = 0;
+  UNROLL for (int row = 0; row < Rows; row++) {
+    u32 all[8], w[6], t[5];
+    UNROLL for (int k = 0; k < 4; k++) all[k] = f.a[row].w[k], all[4 + k] = f.b[row].w[k];
+    UNROLL for (int k = 0; k < 6; k++) w[k] = select(f.x & 8, all[k + 2], all[k]);
+    UNROLL for (int k = 0; k < 5; k++) t[k] = select(f.x & 4, w[k + 1], w[k]);
+    UNROLL for (int k = 0; k < 4; k++) sum = sad4(cur[row].w[k], between(t[k], t[k + 1], f.x & 3), sum);
+  }
   return sum;
 }
 
-DEVICE u32 rowSAD(const Phases &ref, const Sixteen &cur, i32 i, i32 j, i32 r, Vector v) { return windowSAD(window(ref, i, j, r, v), cur); }
+DEVICE u32 rowSAD(const Phases &ref, const Sixteen &cur, i32 i, i32 j, i32 r, Vector v) { return windowSAD(window<1>(ref, i, j, r, v), &cur); }
 
 // halfSum is a sum over half a warp, which takes a vector with a row to each lane.
 DEVICE u32 halfSum(u32 x) {

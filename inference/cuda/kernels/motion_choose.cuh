@@ -26,6 +26,17 @@ DEVICE void publish(u64 *p, u64 v) { asm volatile("st.volatile.u64 [%0], %1;" : 
 DEVICE u64 again(const u64 *p) { return peek(p); }
 #endif
 
+// any says in all lanes of a warp whether x is true in one.
+#ifdef NVCODEC_EMULATE
+DEVICE bool any(bool x) {
+  u32 all = x;
+  for (int mask = 1; mask < 32; mask *= 2) all |= shuffleXor(all, mask);
+  return all;
+}
+#else
+DEVICE bool any(bool x) { return __nvvm_vote_any_sync(0xffffffff, x); }
+#endif
+
 DEVICE bool known(u64 w) { return w >> 32 & isKnown; }
 
 // What the decisions of the vector coder cost, in 1/16 bit: flags[context][0 or 1], then residual[context][class], the
@@ -161,16 +172,14 @@ DEVICE bool settled(const Place &p) {
   return p.pass > 1 && !(changed & isChanged);
 }
 
-// A block of threads takes one row of one pass; half a warp takes a candidate: each lane a row of its SAD, and the first
-// four also a part of its rate.
-enum { choosePasses = 5, chooseCandidates = 10, chooseThreads = 16 * chooseCandidates };
+// A warp takes one row of one pass. Four of its lanes take a candidate: each every fourth row of its SAD and a part of its
+// rate. So a warp judges eight candidates at a time.
+enum { choosePasses = 5, chooseThreads = 32, chooseRows = 4 };
 
-// candidate is number n of those that come first.
-DEVICE u32 candidate(const Place &p, const Around &a, u32 found, u32 whole, i32 n, bool &there) {
+// candidate is number n of the first eight.
+DEVICE u32 candidate(const Around &a, u32 own, u32 found, i32 n) {
   u32 v = n == 0 ? a.left.v : n == 1 ? a.up.v : n == 2 ? a.right.v : n == 3 ? a.kept : 0;
-  v = n == 5 ? median(a) : n == 6 ? found : n == 7 ? (p.pass > 0 ? p.own.v : whole) : n == 8 ? p.next.v : n == 9 ? p.below.v : v;
-  there = n < 8 || (p.pass > 0 && (n == 8 ? p.j + 1 < p.wb : p.i + 1 < p.hb));
-  return v;
+  return n == 5 ? median(a) : n == 6 ? found : n == 7 ? own : v;
 }
 
 struct Choice {
@@ -180,11 +189,11 @@ struct Choice {
   u32 whole;
 };
 
-// candidateKey is cost << 4 | number of a vector, the same in all lanes of the half; the greatest where there is none.
-DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, Part q, const Sixteen &line, u32 v, bool there, i32 number) {
-  i32 lane = laneIndex() % 16;
-  Window f = window(c.ref, p.i, p.j, lane, unpacked(v)); // never outside
-  readNow(); // it is to come while the rate is computed
+// candidateKey is cost << 4 | number of the candidate of four lanes; the greatest where there is none.
+DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, Part q, const Sixteen *lines, u32 v, bool there, i32 number) {
+  i32 lane = laneIndex();
+  Window<chooseRows> f = window<chooseRows>(c.ref, p.i, p.j, lane & 3, unpacked(v));
+  warpBarrier(); // it is to come while the rate is computed
   Node self = {v, codedAs(a, v)};
   q.around.left = q.left ? self : q.around.left;
   q.around.up = q.up ? self : q.around.up;
@@ -192,110 +201,113 @@ DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, Part q
   i32 bits = vectorBits(*c.rates, q.around, q.itself ? v : q.v);
   bits = q.counts ? bits : 0;
   if (p.pass == 0) { // a motion of the whole picture must be able to begin somewhere
-    i32 zero = (i32)shuffle((u32)bits, (laneIndex() & 16) + 1);
-    bits = lane == 0 ? (v == c.whole && zero < bits ? zero : bits) : 0;
+    i32 zero = (i32)shuffle((u32)bits, lane / 4 * 4 + 1);
+    bits = (lane & 3) == 0 ? (v == c.whole && zero < bits ? zero : bits) : 0;
   }
-  u32 cost = halfSum(16 * windowSAD(f, line) + (u32)(c.lambda * bits));
+  u32 cost = 16 * windowSAD(f, lines) + (u32)(c.lambda * bits);
+  cost += shuffleXor(cost, 1);
+  cost += shuffleXor(cost, 2);
   return there && inside(unpacked(v), c.limit) ? cost << 4 | (u32)number : ~0u;
 }
 
-// search_choose is all passes. Its blocks of threads take rows of passes by a ticket, in an order in which each row
+// leastOf is the least of what the candidates' lanes have.
+DEVICE u32 leastOf(u32 key) {
+  UNROLL for (int mask = 4; mask < 32; mask *= 2) {
+    u32 other = shuffleXor(key, mask);
+    key = other < key ? other : key;
+  }
+  return key;
+}
+
+// decide is what a block takes. All lanes come to it together.
+DEVICE Node decide(const Choice &c, const Place &p, u32 found, const Sixteen *lines) {
+  i32 four = laneIndex() / 4;
+  Around a = around(p);
+  Part q = part(p, a, laneIndex() & 3);
+  u32 v = candidate(a, p.pass > 0 ? p.own.v : c.whole, found, four);
+  u32 best = leastOf(candidateKey(c, p, a, q, lines, v, true, four));
+  // Two more where they are, which are often the same as others.
+  bool next = p.pass > 0 && p.j + 1 < p.wb && !any(v == p.next.v), below = p.pass > 0 && p.i + 1 < p.hb && !any(v == p.below.v);
+  if (next | below) {
+    u32 more = four == 0 ? p.next.v : p.below.v;
+    u32 key = leastOf(candidateKey(c, p, a, q, lines, more, four == 0 ? next : four == 1 && below, 8 + four));
+    best = key < best ? key : best;
+  }
+  u32 base = shuffle(v, (i32)(best & 7) * 4);
+  base = best & 8 ? (best & 1 ? p.below.v : p.next.v) : base;
+  u32 key = leastOf(candidateKey(c, p, a, q, lines, packed(neighbour(unpacked(base), four, 1)), true, four + 1));
+  best &= ~15u;
+  best = key < best ? key : best;
+  v = (best & 15) == 0 ? base : packed(neighbour(unpacked(base), (i32)(best & 15) - 1, 1));
+  u32 how = codedAs(a, v);
+  bool changed = p.pass == 0 || v != p.own.v || how != (p.own.flags & howMask);
+  return Node{v, how | (changed ? isChanged : 0) | isKnown};
+}
+
+// search_choose is all passes. Its blocks, a warp each, take rows of passes by a ticket, in an order in which each row
 // comes after those that it waits for: the one above in its pass, and the one below in the pass before. So those are
 // running or done, however few blocks run at a time.
-KERNEL_OF(chooseThreads, 3) void search_choose(u32 *vectors, u64 *nodes, u32 *ticket, const u32 *found, const u32 *before, const WholeSearch *search, const Rates *rates,
+KERNEL_OF(chooseThreads, 1) void search_choose(u32 *vectors, u64 *nodes, u32 *ticket, const u32 *found, const u32 *before, const WholeSearch *search, const Rates *rates,
                                                const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame, i64 w_, i64 h_, i64 limit) {
-  SHARED u32 taken;
   SHARED Rates costs;
-  SHARED u64 input[2][3];
-  SHARED u32 words[2][3], keys[2][chooseCandidates], tries[chooseCandidates];
-  i32 thread = threadIndex(), half = thread / 16, lane = thread % 16;
-  if (thread == 0) taken = atomicIncrement(ticket);
-  for (i32 k = thread; k < (i32)sizeof(Rates) / 4; k += chooseThreads) ((u32 *)&costs)[k] = ((const u32 *)rates)[k];
-  barrier();
+  i32 lane = laneIndex();
+  u32 taken = 0;
+  if (lane == 0) taken = atomicIncrement(ticket);
+  taken = shuffle(taken, 0);
   i32 w = (i32)w_, h = (i32)h_;
   Place p = {};
   p.hb = h / 16, p.wb = w / 16;
   p.pass = (i32)taken % choosePasses, p.i = (i32)taken / choosePasses - 2 * p.pass;
   if (p.i < 0 || p.i >= p.hb) return;
+  for (i32 k = lane; k < (i32)sizeof(Rates) / 4; k += 32) ((u32 *)&costs)[k] = ((const u32 *)rates)[k];
+  warpBarrier();
   Choice c = {&costs, phasesOf(phases, w, h), lambdas[frame[0]], (i32)limit, packed(Vector{search->best[wholeSteps].y, search->best[wholeSteps].x})};
   i32 units = p.hb * p.wb, first = p.i * p.wb;
   u64 *mine = nodes + (i64)p.pass * units;
 
-  // The first warp reads ahead what comes new with the next block: a lane each the nodes above to the right, to the
-  // right and below, and words of the fields before and found. -1 is ahead of the first block.
+  // Six lanes read ahead what comes new with the next block: the nodes above to the right, to the right and below, and
+  // words of the fields before and found. Block -1 is ahead of the first.
   const u64 *node = 0;
   const u32 *word = 0;
-  if (thread == 0 && p.i > 0) node = mine + first - p.wb + 1;
-  if (thread == 1 && p.pass > 0) node = mine - units + first + 1;
-  if (thread == 2 && p.pass > 0 && p.i + 1 < p.hb) node = mine - units + first + p.wb;
-  if (thread == 3) word = before + first + 1;
-  if (thread == 4 && p.i + 1 < p.hb) word = before + first + p.wb;
-  if (thread == 5) word = found + first;
-  bool right = thread == 0 || thread == 1 || thread == 3;
+  if (lane == 0 && p.i > 0) node = mine + first - p.wb + 1;
+  if (lane == 1 && p.pass > 0) node = mine - units + first + 1;
+  if (lane == 2 && p.pass > 0 && p.i + 1 < p.hb) node = mine - units + first + p.wb;
+  if (lane == 3) word = before + first + 1;
+  if (lane == 4 && p.i + 1 < p.hb) word = before + first + p.wb;
+  if (lane == 5) word = found + first;
+  bool right = lane == 0 || lane == 1 || lane == 3;
   i32 begin = right ? -1 : 0, end = right ? p.wb - 1 : p.wb; // blocks for which there is one
   u64 ahead = 0;
-  u32 aheadWord = 0;
   if (right) {
     if (node) ahead = peek(node - 1);
-    if (word) aheadWord = word[-1];
+    if (word) ahead = word[-1];
   }
-  Sixteen line = {}, nextLine = blockRow(cur, w, p.i, 0, lane);
 
   for (p.j = -1; p.j < p.wb; p.j++) {
-    i32 side = p.j & 1;
+    Sixteen lines[chooseRows];
+    UNROLL for (int k = 0; k < chooseRows; k++) lines[k] = blockRow(cur, w, p.i, p.j < 0 ? 0 : p.j, (lane & 3) + 4 * k);
     bool reads = p.j >= begin && p.j < end;
-    if (thread < 3) {
-      if (node && reads) {
-        while (!known(ahead)) ahead = again(node + p.j);
-      }
-      input[side][thread] = node && reads ? ahead : 0;
-    } else if (thread < 6) {
-      words[side][thread - 3] = word && reads ? aheadWord : 0;
+    if (node && reads) {
+      while (!known(ahead)) ahead = again(node + p.j);
     }
-    barrier();
+    warpBarrier();
+    u32 low = reads ? (u32)ahead : 0, high = reads ? (u32)(ahead >> 32) : 0;
     p.up = p.right, p.own = p.next, p.below2 = p.below1, p.below1 = p.below;
     p.kept = p.keptNext, p.keptBelow1 = p.keptBelow;
-    p.right = Node{(u32)input[side][0], (u32)(input[side][0] >> 32)};
-    p.next = Node{(u32)input[side][1], (u32)(input[side][1] >> 32)};
-    p.below = Node{(u32)input[side][2], (u32)(input[side][2] >> 32)};
-    p.keptNext = words[side][0], p.keptBelow = words[side][1];
-    u32 here = words[side][2];
-    line = nextLine;
+    p.right = Node{shuffle(low, 0), shuffle(high, 0)};
+    p.next = Node{shuffle(low, 1), shuffle(high, 1)};
+    p.below = Node{shuffle(low, 2), shuffle(high, 2)};
+    p.keptNext = shuffle(low, 3), p.keptBelow = shuffle(low, 4);
+    u32 here = shuffle(low, 5);
     reads = p.j + 1 >= begin && p.j + 1 < end;
+    ahead = 0;
     if (node && reads) ahead = peek(node + p.j + 1);
-    if (word && reads) aheadWord = word[p.j + 1];
-    if (p.j + 1 < p.wb && p.j >= 0) nextLine = blockRow(cur, w, p.i, p.j + 1, lane);
+    if (word && reads) ahead = word[p.j + 1];
     if (p.j < 0) continue;
-
-    Node done;
-    if (settled(p)) {
-      done = Node{p.own.v, (p.own.flags & howMask) | isKnown};
-    } else {
-      Around a = around(p);
-      Part q = part(p, a, lane);
-      bool there;
-      u32 v = candidate(p, a, here, c.whole, half, there);
-      u32 key = candidateKey(c, p, a, q, line, v, there, half);
-      if (lane == 0) keys[0][half] = key, tries[half] = v;
-      barrier();
-      u32 best = ~0u;
-      UNROLL for (int n = 0; n < chooseCandidates; n++) best = keys[0][n] < best ? keys[0][n] : best;
-      u32 base = tries[best & 15];
-      best &= ~15u;
-      v = packed(neighbour(unpacked(base), half & 7, 1));
-      key = half < 8 ? candidateKey(c, p, a, q, line, v, true, half + 1) : ~0u;
-      if (lane == 0) keys[1][half] = key;
-      barrier();
-      UNROLL for (int n = 0; n < 8; n++) best = keys[1][n] < best ? keys[1][n] : best;
-      v = (best & 15) == 0 ? base : packed(neighbour(unpacked(base), (i32)(best & 15) - 1, 1));
-      u32 how = codedAs(a, v);
-      bool changed = p.pass == 0 || v != p.own.v || how != (p.own.flags & howMask);
-      done = Node{v, how | (changed ? isChanged : 0) | isKnown};
-    }
-    p.left = done;
-    if (thread == 0) {
-      publish(mine + first + p.j, (u64)done.flags << 32 | done.v);
-      if (p.pass + 1 == choosePasses) vectors[first + p.j] = done.v;
+    p.left = settled(p) ? Node{p.own.v, (p.own.flags & howMask) | isKnown} : decide(c, p, here, lines);
+    if (lane == 0) {
+      publish(mine + first + p.j, (u64)p.left.flags << 32 | p.left.v);
+      if (p.pass + 1 == choosePasses) vectors[first + p.j] = p.left.v;
     }
   }
 }
