@@ -6,12 +6,10 @@ import (
 	"github.com/nvcodec/nvcodec/inference"
 )
 
-// Frames in flight by default. One keeps a processor busy; of a second one the encoder searches motion meanwhile. A
-// device wants enough that it never waits for the host.
+// Frames in flight by default. One keeps a processor busy; of a second one the encoder searches motion meanwhile.
 const (
 	plainInFlight  = 1
 	searchInFlight = 2
-	deviceInFlight = 4
 )
 
 // inFlight resolves the number of frames in flight, plain being the default of a backend that computes networks only.
@@ -23,7 +21,7 @@ func inFlight(asked int, b inference.Backend, plain int) (int, error) {
 	case asked > 0:
 		return asked, nil
 	case whole:
-		return deviceInFlight, nil
+		return inference.DeviceInFlight, nil
 	}
 	return plain, nil
 }

@@ -76,7 +76,10 @@ func (e *plainEncoder) picture(n int) *yuv.Planes { return e.pictures[n%len(e.pi
 func (e *plainEncoder) frame(n int) *plainFrame   { return &e.frames[n%len(e.frames)] }
 
 func (e *plainEncoder) Load(src *yuv.Planes) error {
-	if e.loaded-e.received == e.o.InFlight {
+	switch {
+	case e.loaded > e.submitted:
+		return errors.New("codec: the picture loaded before was not submitted")
+	case e.loaded-e.received == e.o.InFlight:
 		return fmt.Errorf("codec: %d frames are in flight already", e.o.InFlight)
 	}
 	e.picture(e.loaded).Pad(src)

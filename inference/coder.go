@@ -5,6 +5,9 @@ import "github.com/nvcodec/nvcodec/yuv"
 // MaxInFlight bounds CodingOptions.InFlight.
 const MaxInFlight = 16
 
+// DeviceInFlight is how many frames in flight keep a device from waiting for its host.
+const DeviceInFlight = 4
+
 // A CodingBackend codes whole frames where its sessions compute: network, motion search, entropy coding and picture
 // hash. Payloads and pictures are the same, bit for bit, as those made from the Sections of a Session, and do not
 // depend on how many frames are in flight.
@@ -38,15 +41,16 @@ func (g *Graph) HasVectors() bool {
 	return false
 }
 
-// A FrameEncoder codes the frames of one video in order. Each picture is loaded, then submitted, then received; at most
-// InFlight are loaded and not received. It is not safe for concurrent use. After a failure it only closes.
+// A FrameEncoder codes the frames of one video in order. Each picture is loaded, then submitted before the next is loaded,
+// then received; at most InFlight are loaded and not received. It is not safe for concurrent use. After a failure it
+// only closes.
 type FrameEncoder interface {
 	// Load takes the next picture, of the options' W x H, copies it and begins its preparation.
 	Load(src *yuv.Planes) error
 	// Cut tells whether the picture loaded last begins a new scene against the one loaded before it, by
 	// codec/motion's rule; false for the first.
 	Cut() (bool, error)
-	// Submit codes the oldest picture not yet submitted. Of f the encoder keeps copies; without Vectors a graph that
+	// Submit codes the picture loaded last. Of f the encoder keeps copies; without Vectors a graph that
 	// needs them has them searched. The field of the frame before is that of the frame submitted before, and zero
 	// after one without vectors.
 	Submit(f *Frame) error

@@ -44,13 +44,22 @@ func Memory(m *inference.Model, size inference.Size, encode bool) (device, host,
 	if err := checkSize(size); err != nil {
 		return 0, 0, 0, err
 	}
-	if _, err := m.Prove(); err != nil {
+	w, err := measuredWeights(m)
+	if err != nil {
 		return 0, 0, 0, err
 	}
-	w := &weights{model: m, fused: map[string]*fusion{}, at: map[string]int64{}, sizes: map[string]int{}}
-	w.collect(families[len(families)-1]) // the same size for every family
 	_, l, err := plans(m, w.fused, size, encode, false)
 	return l.device.bytes, l.host.bytes, w.bytes, err
+}
+
+// measuredWeights knows how large a model's weights are on a device, the same for every family.
+func measuredWeights(m *inference.Model) (*weights, error) {
+	if _, err := m.Prove(); err != nil {
+		return nil, err
+	}
+	w := &weights{model: m, fused: map[string]*fusion{}, at: map[string]int64{}, sizes: map[string]int{}}
+	w.collect(families[len(families)-1])
+	return w, nil
 }
 
 // Open plans every graph and takes the memory that they need, on a stream of its own; threads has no meaning on a

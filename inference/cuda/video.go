@@ -51,10 +51,38 @@ func checkOptions(o *inference.CodingOptions) error {
 	return checkSize(o.Padded())
 }
 
+// plan works out the graphs and the memory of the network, all of whose addresses count from 0 as yet.
+func (c *coder) plan(o *inference.CodingOptions, w *weights, encode bool) error {
+	c.o, c.size = *o, o.Padded()
+	c.net = &session{weights: w, size: c.size, encode: encode, programs: map[string]*program{}}
+	all, l, err := plans(o.Model, w.fused, c.size, encode, true)
+	if err != nil {
+		return err
+	}
+	c.net.layout = l
+	c.graphs = map[string]*codingGraph{}
+	for name, pl := range all {
+		p := newProgram(pl)
+		g := &codingGraph{program: p}
+		for i, v := range p.coded {
+			g.sections = append(g.sections, codedSection{
+				name: p.sections[i].Name, symbols: c.net.address(v, 0), tables: c.net.tables(v), count: v.count(),
+				skip: p.sections[i].Skip, level: p.sections[i].Level, limit: int(p.limits[i]),
+			})
+			g.symbols += v.count()
+		}
+		if err := checkSections(g.sections); err != nil {
+			return err
+		}
+		c.net.programs[name], c.graphs[name] = p, g
+	}
+	return nil
+}
+
 // open makes what both directions have, on a stream for the network, or where that is nil on one of its own.
 func (c *coder) open(b *backend, on machine, o *inference.CodingOptions, encode bool) error {
-	c.pipeline, c.o, c.size = newPipeline(b, o.InFlight), *o, o.Padded()
-	c.flying = make([]*slot, o.InFlight+1)
+	c.pipeline = newPipeline(b, o.InFlight)
+	c.flying = make([]*slot, slots(o))
 	var err error
 	if on == nil {
 		if on, err = b.open(); err != nil {
@@ -67,9 +95,24 @@ func (c *coder) open(b *backend, on machine, o *inference.CodingOptions, encode 
 	if c.output, err = c.stageOfItsOwn(); err != nil {
 		return err
 	}
-	c.net = &session{backend: b, m: borrowed{on}, size: c.size, encode: encode, programs: map[string]*program{}}
-	if err := c.net.bind(o.Model); err != nil {
+	w, err := b.share(on, o.Model)
+	if err != nil {
 		return err
+	}
+	if err := c.plan(o, w, encode); err != nil {
+		b.release(on, w)
+		c.net = nil
+		return err
+	}
+	c.net.backend, c.net.m = b, borrowed{on}
+	if c.net.device, err = allocate(on, c.net.layout.device.bytes, c.size); err != nil {
+		return err
+	}
+	for _, g := range c.graphs {
+		for i := range g.sections {
+			g.sections[i].symbols += c.net.device
+			g.sections[i].tables += c.net.device
+		}
 	}
 	if c.tables, err = newCoderTables(on, o.Model); err != nil {
 		return fmt.Errorf("cuda: model %s: %w", o.Model.Name, err)
@@ -77,42 +120,19 @@ func (c *coder) open(b *backend, on machine, o *inference.CodingOptions, encode 
 	if c.hash, err = newPictureHash(on, o.W, o.H, c.size.W, c.size.H); err != nil {
 		return fmt.Errorf("cuda: %w", err)
 	}
-	c.graphs = map[string]*codingGraph{}
-	for name, p := range c.net.programs {
-		g := &codingGraph{program: p}
-		for i, v := range p.coded {
-			g.sections = append(g.sections, codedSection{
-				name: p.sections[i].Name, symbols: c.net.address(v, 0), tables: c.net.tables(v), count: v.count(),
-				skip: p.sections[i].Skip, level: p.sections[i].Level, limit: int(p.limits[i]),
-			})
-			g.symbols += v.count()
-		}
-		if err := checkSections(g.sections); err != nil {
-			return err
-		}
-		c.graphs[name] = g
-	}
 	return nil
 }
 
-// bind takes the network's memory on the device and has no host's.
-func (s *session) bind(m *inference.Model) error {
-	var err error
-	if s.weights, err = s.backend.share(s.m, m); err != nil {
+// slots is how many a coder has: for every frame in flight, and for the one that the caller got last.
+func slots(o *inference.CodingOptions) int { return o.InFlight + 1 }
+
+// reserve takes the coder's own memory.
+func (c *coder) reserve(device int64, l *slotLayout) (err error) {
+	if c.memory, err = allocate(c.network.m, device, c.size); err != nil {
 		return err
 	}
-	all, l, err := plans(m, s.weights.fused, s.size, s.encode, true)
-	if err != nil {
-		return err
-	}
-	s.layout = l
-	if s.device, err = allocate(s.m, l.device.bytes, s.size); err != nil {
-		return err
-	}
-	for name, p := range all {
-		s.programs[name] = newProgram(p)
-	}
-	return nil
+	c.pool, err = newPool(c.network.m, len(c.flying), l, c.backend.poison)
+	return err
 }
 
 // allocate takes device memory, or says how much was wanted and how much there is.

@@ -20,15 +20,13 @@ import (
 type decoder struct {
 	coder
 	reader *payloadReader
-	at     decoderMemory
+	hashAt int64 // where the picture's hash lies in the decoder's own memory, behind what the entropy coder works in
 
 	before  *slot // the frame submitted last; a reference
 	broken  error // what was wrong with a payload; until Reset nothing is decoded
 	decoded inference.Decoded
 	picture yuv.Planes
 }
-
-type decoderMemory struct{ scratch, hash, bytes int64 }
 
 // OpenDecoder plans every graph, takes all memory and makes the streams.
 func (b *backend) OpenDecoder(o *inference.CodingOptions) (inference.FrameDecoder, error) {
@@ -58,29 +56,30 @@ func (d *decoder) open(b *backend, on machine, o *inference.CodingOptions) error
 		return err
 	}
 	d.reader = newPayloadReader(d.tables)
-	l := &slotLayout{picture: d.net.layout.picture, vectors: d.net.layout.field}
-	for _, g := range d.graphs {
-		scratch, result, input := decodeLayout(g.sections)
-		d.at.scratch = max(d.at.scratch, scratch)
-		l.result, l.input = max(l.result, result), max(l.input, input)
-	}
-	d.at.hash = aligned(d.at.scratch)
-	d.at.bytes = d.at.hash + aligned(4)
-	var err error
-	if d.memory, err = allocate(d.network.m, d.at.bytes, d.size); err != nil {
-		return err
-	}
-	if d.pool, err = newPool(d.network.m, len(d.flying), l, b.poison); err != nil {
+	if err := d.reserve(d.layout()); err != nil {
 		return err
 	}
 	for p := range 2 {
 		for _, g := range d.graphs {
+			var err error
 			if g.network[p], err = d.network.part(d.calls(g, p)); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// layout says how much device memory the decoder takes beside the network's, and what a slot has.
+func (d *decoder) layout() (device int64, slot *slotLayout) {
+	slot = &slotLayout{picture: d.net.layout.picture, vectors: d.net.layout.field}
+	var scratch int64
+	for _, g := range d.graphs {
+		s, result, input := decodeLayout(g.sections)
+		scratch, slot.result, slot.input = max(scratch, s), max(slot.result, result), max(slot.input, input)
+	}
+	d.hashAt = aligned(scratch)
+	return d.hashAt + alignment, slot
 }
 
 // calls is everything that the device does of a frame.
@@ -97,7 +96,7 @@ func (d *decoder) calls(g *codingGraph, parity int) []call {
 		}
 	}
 	if !d.o.NoHash {
-		calls = append(calls, d.hash.calls(d.memory+pointer(d.at.hash), d.place(d.net.layout.pictures, 1-parity), d.net.frameParameters())...)
+		calls = append(calls, d.hash.calls(d.memory+pointer(d.hashAt), d.place(d.net.layout.pictures, 1-parity), d.net.frameParameters())...)
 	}
 	return calls
 }

@@ -45,7 +45,7 @@ type encoder struct {
 type encoderMemory struct {
 	raw, costs, cutting, frame, searching, hash int64
 	scratch                                     [2]int64
-	scratchBytes, result, bytes                 int64
+	scratchBytes                                int64
 }
 
 // OpenEncoder plans every graph, takes all memory and makes the streams.
@@ -85,15 +85,7 @@ func (e *encoder) open(b *backend, on machine, o *inference.CodingOptions) error
 		return err
 	}
 	e.writer = newPayloadWriter(e.tables)
-	e.layout()
-	if e.memory, err = allocate(e.network.m, e.at.bytes, e.size); err != nil {
-		return err
-	}
-	l := &slotLayout{vectors: e.net.layout.field, result: e.at.result, raw: rawBytes(o.W, o.H), cut: 16}
-	if o.Pictures {
-		l.picture = e.net.layout.picture
-	}
-	if e.pool, err = newPool(e.network.m, len(e.flying), l, b.poison); err != nil {
+	if err := e.reserve(e.layout()); err != nil {
 		return err
 	}
 	return e.assemble()
@@ -104,23 +96,28 @@ func rawBytes(w, h int) int64 {
 	return int64(w)*int64(h) + 2*int64((w+1)/2)*int64((h+1)/2)
 }
 
-func (e *encoder) layout() {
+// layout says how much device memory the encoder takes beside the network's, and what a slot has.
+func (e *encoder) layout() (device int64, slot *slotLayout) {
 	var m layoutOf
 	w, h := e.size.W, e.size.H
-	e.at.raw = m.take(rawBytes(e.o.W, e.o.H))
-	e.at.costs = m.take(16)
+	slot = &slotLayout{vectors: e.net.layout.field, raw: rawBytes(e.o.W, e.o.H), cut: 16}
+	if e.o.Pictures {
+		slot.picture = e.net.layout.picture
+	}
+	e.at.raw = m.take(slot.raw)
+	e.at.costs = m.take(slot.cut)
 	e.at.cutting = m.take(cutBytes(w, h))
 	e.at.frame = m.take(int64(unsafe.Sizeof(frameParameters{})))
 	e.at.searching = m.take(searchBytes(w, h, e.o.Reach))
 	e.at.hash = m.take(4)
 	for _, g := range e.graphs {
 		scratch, result := encodeLayout(g.sections)
-		e.at.scratchBytes, e.at.result = max(e.at.scratchBytes, scratch), max(e.at.result, result)
+		e.at.scratchBytes, slot.result = max(e.at.scratchBytes, scratch), max(slot.result, result)
 	}
 	for p := range e.at.scratch {
 		e.at.scratch[p] = m.take(e.at.scratchBytes)
 	}
-	e.at.bytes = m.bytes
+	return m.bytes, slot
 }
 
 func (e *encoder) own(at int64) pointer { return e.memory + pointer(at) }

@@ -420,6 +420,60 @@ func TestCodersConcurrently(t *testing.T) {
 	})
 }
 
+// CodingMemory says what a coder takes, and an Open that fails, whichever allocation it is that fails, gives back all.
+func TestCodingMemory(t *testing.T) {
+	o := &inference.CodingOptions{Model: codingModel(), W: 100, H: 50, InFlight: 3, Reach: 16, Pictures: true}
+	for _, encode := range []bool{false, true} {
+		for fails := 0; ; fails++ {
+			d := newEmulatedDevice()
+			d.fails = fails
+			b := &backend{name: emulation, sm: 80, open: func() (machine, error) { return newEmulated(d, 80), nil }}
+			var c io.Closer
+			var err error
+			if encode {
+				c, err = b.OpenEncoder(o)
+			} else {
+				c, err = b.OpenDecoder(o)
+			}
+			if err == nil {
+				if fails == 0 {
+					checkMemory(t, d, o, encode)
+				} else if fails < 10 {
+					t.Errorf("only %d allocations", fails-1)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+			if n := len(d.memory) + len(d.pinned) + len(d.lanes) + len(b.models); n > 0 {
+				t.Fatalf("encode=%v, allocation %d fails: %d things are left", encode, fails, n)
+			}
+			if err == nil && fails > 0 {
+				break
+			}
+		}
+	}
+	for _, m := range benchModels(t) {
+		for _, encode := range []bool{false, true} {
+			o := &inference.CodingOptions{Model: m, W: 1920, H: 1080, InFlight: 4, Reach: 128, Pictures: true}
+			device, host, shared, err := CodingMemory(o, encode)
+			t.Logf("%s at 1920x1080, encode=%v: %d MiB, weights %d MiB, page-locked %d MiB, %v", m.Name, encode, device>>20, shared>>20, host>>20, err)
+		}
+	}
+}
+
+func checkMemory(t *testing.T, d *emulatedDevice, o *inference.CodingOptions, encode bool) {
+	t.Helper()
+	var device int64
+	for _, b := range d.memory {
+		device += int64(len(b))
+	}
+	want, host, shared, err := CodingMemory(o, encode)
+	if err != nil || device != want+shared || len(d.pinned) != o.InFlight+1 || host%int64(len(d.pinned)) != 0 {
+		t.Errorf("encode=%v: %d bytes of device memory, %d blocks of host's; CodingMemory says %d and %d shared, %d; %v", encode, device, len(d.pinned), want, shared, host, err)
+	}
+}
+
 // corrupting is a backend whose encoders spoil the payload of one frame.
 type corrupting struct {
 	inference.CodingBackend
