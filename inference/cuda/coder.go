@@ -301,7 +301,7 @@ func decoderLayout(sections []codedSection) coderLayout {
 	l.take(&l.sums, 4*tiles)
 	l.take(&l.starts, 4*tiles)
 	l.take(&l.zeros, 4*tiles)
-	l.take(&l.entries, 4*(n+1))
+	l.take(&l.entries, 4*(n+9*maxLanes)) // what is loaded ahead
 	l.take(&l.values, 2*(n+1))
 	return l
 }

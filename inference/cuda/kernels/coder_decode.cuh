@@ -42,94 +42,107 @@ struct Words {
   DEVICE_METHOD void refill() {
     if (filled - at < 2 * chunk) fill();
   }
-  // next is word at + lane, which waits in the lane's register until a round has said who wants which.
-  DEVICE_METHOD u32 next() const { return shared[(at + laneIndex()) & (ring - 1)]; }
+  // next is word at + lane, in the upper half; it waits in the lane's register until a round has said who wants which.
+  DEVICE_METHOD u32 next() const { return (u32)shared[(at + laneIndex()) & (ring - 1)] << 16; }
 };
 
-// Decoding tables: two words an entry as in rans, in shared memory behind the ring, or in the device's.
+// Decoding tables: two words an entry, split<<16 | f(bucket) and (offset-pos)<<16 | f(right) as rans has them, in shared
+// memory behind the ring, or in the device's.
 template <bool Shared>
 struct Entries {
   const u32x2 *entries;
 
-  DEVICE_METHOD u32x2 at(u32 i) const { return Shared ? ((const u32x2 *)(dynamicShared() + Words::ring * 2))[i] : entries[i]; }
+  DEVICE_METHOD const u32x2 *at(u32 i) const { return (Shared ? (const u32x2 *)(dynamicShared() + Words::ring * 2) : entries) + i; }
 };
 
-// A Step is a lane's state behind a symbol.
-struct Step {
-  u32 x, symbol;
+// A Lane is what a thread decodes with. Its state is kept as upper<<16 | slot>>16, so that a word takes the slot's place
+// as it comes. A round is a chain of waits, each for the one before; whatever can be is computed beside it.
+struct Lane {
+  u32 slot, upper;
+  u32 next;          // see Words
+  u32 active, lower; // the lanes that take words, and those of them below this one
+
+  DEVICE_METHOD void whose(u32 lanes) { active = lanes, lower = lanes & lanesBefore(); }
+
+  // decode returns the next symbol; how is the entry of Tables of its table. A lane that is not active goes through the
+  // same steps, so that its state stays one, but takes no word from the others.
+  template <bool Shared>
+  DEVICE_METHOD u32 decode(Words &words, u32 how, Entries<Shared> entries) {
+    u32 shift = 16 + (how >> 16 & 15), mask = (1u << shift) - 65536;
+    const u32x2 *base = entries.at(how & 0xffff);
+    u32 bucket = slot >> shift, pos = slot & mask;
+    u32x2 e = base[bucket];
+    u32 lo = e[0], hi = e[1], cut = lo & mask;
+    u32 fl = lo & 0xffff, fr = hi & 0xffff;
+    u32 yl = fl * upper + (pos >> 16), yr = fr * upper + ((hi + pos) >> 16);
+    u32 votes = ballotLess(pos, cut, yl, yr, lowState);
+    bool left = pos < cut;
+    u32 y = left ? yl : yr;
+    u32 word = shuffle(next, __builtin_popcount(votes & lower));
+    words.at += __builtin_popcount(votes & active);
+    next = words.next();
+    bool empty = y < lowState;
+    slot = empty ? word : y << 16;
+    upper = empty ? y : y >> 16;
+    return left ? bucket : lo >> shift;
+  }
 };
 
-// decode takes one symbol a lane; how is the entry of Tables of the symbol's table. A lane that is not active goes through
-// the same steps but takes no word from the others.
-template <bool Shared>
-DEVICE Step decode(Words &words, u32 &next, u32 x, u32 how, bool active, u32 lower, Entries<Shared> entries) {
-  // Position and cut are compared in the upper halves of words. lo = split<<16 | f(bucket), hi = (offset-pos)<<16 | f(right).
-  u32 shift = 16 + (how >> 16 & 15), mask = (1u << shift) - 65536, slot = x << 16, pos = slot & mask, bucket = slot >> shift;
-  u32x2 e = entries.at((how & 0xffff) + bucket);
-  u32 lo = e[0], hi = e[1];
-  bool left = pos < (lo & mask);
-  u32 f = (left ? lo : hi) & 0xffff, o = (left ? pos : hi + pos) >> 16;
-  u32 y = f * (x >> 16) + o;
-  bool empty = y < lowState;
-  u32 votes = ballot(empty && active);
-  u32 word = shuffle(next, __builtin_popcount(votes & lower));
-  words.at += __builtin_popcount(votes);
-  next = words.next();
-  return Step{empty ? y << 16 | word : y, left ? bucket : lo >> shift};
-}
-
-// decodeLevel decodes the symbols n0..n1-1 of all, as one warp: l is the thread's lane, there are 1<<logLanes.
+// decodeLevel decodes the symbols n0..n1-1 of all, as one warp: l is the thread's lane of 1<<logLanes, lane whether it
+// has one. The list has rounds of what does not matter behind its end.
 template <bool Shared>
 DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *zeros, u32 n0, u32 n1, u32 l, u32 logLanes, bool lane, Entries<Shared> entries) {
-  u32 lower = lanesBefore();
+  u32 stride = 1u << logLanes;
   i32 round = n0 >> logLanes, last = (n1 - 1) >> logLanes;
   // Whole rounds are those from bottom on and below top.
-  i32 bottom = (n0 + (1u << logLanes) - 1) >> logLanes, top = n1 >> logLanes;
+  i32 bottom = (n0 + stride - 1) >> logLanes, top = n1 >> logLanes;
   words.load();
   words.fill();
   words.fill();
-  u32 next = words.next();
+  Lane state{x << 16, x >> 16, words.next(), 0, 0};
   auto part = [&]() {
     u32 n = ((u32)round << logLanes) + l;
     bool active = lane && n >= n0 && n < n1;
     u32 how = list[active ? n - n0 : 0];
     words.refill();
-    Step s = decode(words, next, x, how, active, lower, entries);
-    addIf(active && s.symbol == 0, zeros + (active ? (n - n0) / tileSymbols : 0));
+    state.whose(ballot(active));
+    Lane before = state;
+    u32 symbol = state.decode(words, how, entries);
+    addIf(active && symbol == 0, zeros + (active ? (n - n0) / tileSymbols : 0));
     if (active) {
-      x = s.x;
-      values[n - n0] = (i16)((i32)s.symbol - 1 - (i32)(how >> 24));
+      values[n - n0] = (i16)((i32)symbol - 1 - (i32)(how >> 24));
+    } else {
+      state.slot = before.slot, state.upper = before.upper;
     }
   };
   for (; round < bottom && round <= last; round++) part();
-  // How a symbol decodes is loaded eight rounds ahead.
-  enum { ahead = Words::batch };
-  u32 later[ahead];
-  auto load = [&](i32 r) { return list[((u32)(r < top ? r : top - 1) << logLanes) + l - n0]; };
-  auto whole = [&](u32 how) {
-    u32 at = ((u32)round++ << logLanes) + l - n0;
-    Step s = decode(words, next, x, how, lane, lower, entries);
-    x = s.x;
-    addIf(lane && s.symbol == 0, zeros + at / tileSymbols);
-    if (lane) values[at] = (i16)((i32)s.symbol - 1 - (i32)(how >> 24));
-  };
   if (round < top) {
-    UNROLL for (int i = 0; i < ahead; i++) later[i] = load(round + i);
-    while (round + ahead <= top) {
+    state.whose(ballot(lane));
+    // How a symbol decodes is loaded eight rounds ahead.
+    enum { ahead = Words::batch };
+    u32 later[ahead], n = ((u32)round << logLanes) + l - n0;
+    auto whole = [&](u32 how) {
+      u32 symbol = state.decode(words, how, entries);
+      addIf(lane && symbol == 0, zeros + n / tileSymbols);
+      if (lane) values[n] = (i16)((i32)symbol - 1 - (i32)(how >> 24));
+      n += stride;
+    };
+    UNROLL for (int i = 0; i < ahead; i++) later[i] = list[n + i * stride];
+    for (; round + ahead <= top; round += ahead) {
       words.refill();
       UNROLL for (int i = 0; i < ahead; i++) {
         u32 how = later[i];
-        later[i] = load(round + ahead);
+        later[i] = list[n + ahead * stride];
         whole(how);
       }
     }
     words.refill();
     UNROLL for (int i = 0; i < ahead; i++) {
-      if (round < top) whole(later[i]);
+      if (round < top) whole(later[i]), round++;
     }
   }
   for (; round <= last; round++) part();
-  return x;
+  return state.upper << 16 | state.slot >> 16;
 }
 
 // coder_decode decodes the listed symbols of a level, a block each group of lanes. entries are those of the level's half

@@ -7,6 +7,7 @@
 extern "C" uint32_t nvcodec_emu_ballot(bool vote);
 
 DEVICE u32 ballot(bool vote) { return nvcodec_emu_ballot(vote); }
+DEVICE u32 ballotLess(u32 a, u32 b, u32 x, u32 y, u32 limit) { return ballot((a < b ? x : y) < limit); }
 DEVICE void warpBarrier() { nvcodec_emu_ballot(false); }
 DEVICE u32 lanesBefore() { return (1u << laneIndex()) - 1; }
 DEVICE u32 high(u32 a, u32 b) { return (u32)((u64)a * b >> 32); }
@@ -20,6 +21,23 @@ DEVICE void together(u32 &, u32 &, u32 &, u32 &) {}
 
 // ballot is the lanes that vote, lane 0 in bit 0. All 32 lanes come to it together.
 DEVICE u32 ballot(bool vote) { return __nvvm_vote_ballot_sync(~0u, vote); }
+
+// ballotLess is ballot((a < b ? x : y) < limit), with all three comparisons at once.
+DEVICE u32 ballotLess(u32 a, u32 b, u32 x, u32 y, u32 limit) {
+  u32 d;
+  asm volatile("{.reg .pred ab, xl, yl, nab;\n"
+               "setp.lt.u32 ab, %1, %2;\n"
+               "setp.lt.u32 xl, %3, %5;\n"
+               "setp.lt.u32 yl, %4, %5;\n"
+               "not.pred nab, ab;\n"
+               "and.pred xl, xl, ab;\n"
+               "and.pred yl, yl, nab;\n"
+               "or.pred xl, xl, yl;\n"
+               "vote.sync.ballot.b32 %0, xl, 0xffffffff;}"
+               : "=r"(d)
+               : "r"(a), "r"(b), "r"(x), "r"(y), "r"(limit));
+  return d;
+}
 
 // warpBarrier makes what the lanes of a warp have written visible to each other.
 DEVICE void warpBarrier() { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
