@@ -1,12 +1,16 @@
-"""The fused kernels, interpreted, against the plain path: values and gradients, in floats and in fixed point."""
+"""The fused kernels, on a GPU or else interpreted, against the plain path: values and gradients, in floats and in fixed point."""
 import unittest
 
-import interpreted  # noqa: F401  first: kernels.py imports triton
 import torch
 import torch.nn.functional as F
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu":
+    import interpreted  # noqa: F401  kernels.py then imports it as triton
 import kernels
-from fixed import Point
+from fixed import _Fix
+
+torch.backends.cudnn.allow_tf32 = False
 
 
 def act(x):
@@ -14,9 +18,9 @@ def act(x):
 
 
 def point(f):
-    p = Point("test")
-    p.q = None if f is None else 2.0 ** f
-    return p
+    """-> the plain rounding to f fractional bits, and its q"""
+    q = None if f is None else 2.0 ** f
+    return (lambda x: x if q is None else _Fix.apply(x, q)), q
 
 
 def grid(*shape, f, spread=1.0):
@@ -39,9 +43,9 @@ class Kernels(unittest.TestCase):
     def same(self, fused, plain, *inputs):
         results = []
         for f in (fused, plain):
-            own = [x.clone().requires_grad_() for x in inputs]
+            own = [x.to(DEVICE, copy=True).requires_grad_() for x in inputs]
             y = f(*own)
-            g = torch.randn(y.shape, generator=torch.Generator().manual_seed(1))
+            g = torch.randn(y.shape, generator=torch.Generator().manual_seed(1)).to(DEVICE)
             y.backward(g)
             results.append((y.detach(), *(x.grad for x in own)))
         for a, b in zip(*results):
@@ -50,24 +54,24 @@ class Kernels(unittest.TestCase):
 
     def test_fix(self):
         x = torch.randn(3, 700) * 3
-        y = self.same(lambda x: kernels.fix(x, 2.0 ** 13), point(13), x)  # 13 bits: ±4
+        y = self.same(lambda x: kernels.fix(x, 2.0 ** 13), point(13)[0], x)  # 13 bits: ±4
         self.assertTrue((y == 32767 / 2 ** 13).any() and (y == -4).any(), "nothing saturated")
-        self.assertEqual(kernels.fix(torch.tensor([0.5, -0.5, 1.5, -1.5]), 1.0).tolist(), [1, 0, 2, -1])
+        self.assertEqual(kernels.fix(torch.tensor([0.5, -0.5, 1.5, -1.5], device=DEVICE), 1.0).tolist(), [1, 0, 2, -1])
 
     def test_depthwise(self):
         torch.manual_seed(2)
         for (b, h, w, c), fi, fo in (((2, 3, 5, 8), None, None), ((2, 3, 5, 8), 8, 13), ((1, 2, 35, 40), 9, 14)):
             with self.subTest(shape=(b, h, w, c), fi=fi):
-                before, after = point(fi), point(fo)
+                (before, qi), (after, qo) = point(fi), point(fo)
                 x, wt, bias = grid(b, h, w, c, f=fi or 8), grid(9, c, f=4), grid(c, f=12)
-                self.same(lambda x, w, b: kernels.dw_act(x, w, b, before.q, after.q), lambda x, w, b: plain_dw(x, w, b, before, after), x, wt, bias)
+                self.same(lambda x, w, b: kernels.dw_act(x, w, b, qi, qo), lambda x, w, b: plain_dw(x, w, b, before, after), x, wt, bias)
 
     def test_sum(self):
         torch.manual_seed(3)
         for n, c, f in ((5, 12, None), (5, 12, 13), (300, 24, 9)):
             with self.subTest(n=n, c=c, f=f):
-                p = point(f)
-                self.same(lambda x: kernels.act_sum4(x, p.q), lambda x: plain_sum(x, p), grid(1, 1, n, 4 * c, f=f or 8, spread=2.0))
+                p, q = point(f)
+                self.same(lambda x: kernels.act_sum4(x, q), lambda x: plain_sum(x, p), grid(1, 1, n, 4 * c, f=f or 8, spread=2.0))
 
 
 if __name__ == "__main__":
