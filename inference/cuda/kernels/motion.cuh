@@ -89,9 +89,6 @@ DEVICE Sixteen sixteen(const u8 *p) {
   return Sixteen{{v[0], v[1], v[2], v[3]}};
 }
 
-// blockRow is row r of block (i, j) of a picture.
-DEVICE Sixteen blockRow(const u8 *picture, i32 w, i32 i, i32 j, i32 r) { return sixteen(picture + (i64)(16 * i + r) * w + 16 * j); }
-
 // A Window is Rows rows of a block's counterpart. Each lies in two runs of 16 bytes and begins with
 // byte x % 16.
 template <int Rows>
@@ -125,10 +122,35 @@ DEVICE u32 windowSAD(const Window<Rows> &f, const Sixteen *cur) {
   return sum;
 }
 
-DEVICE u32 rowSAD(const Phases &ref, const Sixteen &cur, i32 i, i32 j, i32 r, Vector v) { return windowSAD(window<1>(ref, i, j, r, v), &cur); }
+// Four lanes take a vector, each every fourth row of a block, so that a warp compares eight at a time.
+enum { laneRows = 4 };
 
-// halfSum is a sum over half a warp, which takes a vector with a row to each lane.
-DEVICE u32 halfSum(u32 x) {
-  UNROLL for (int mask = 8; mask > 0; mask /= 2) x += shuffleXor(x, mask);
-  return x;
+struct Block {
+  Sixteen line[laneRows];
+};
+
+// blockRows are this lane's rows of block (i, j) of a picture of w samples a row.
+DEVICE Block blockRows(const u8 *picture, i32 w, i32 i, i32 j) {
+  Block b;
+  UNROLL for (int k = 0; k < laneRows; k++) b.line[k] = sixteen(picture + (i64)(16 * i + (laneIndex() & 3) + 4 * k) * w + 16 * j);
+  return b;
+}
+
+// laneSAD is what this lane's rows of block (i, j) differ from where v points, sumOfFour the sum of all rows.
+DEVICE u32 laneSAD(const Phases &ref, const Block &cur, i32 i, i32 j, Vector v) {
+  return windowSAD(window<laneRows>(ref, i, j, laneIndex() & 3, v), cur.line);
+}
+
+DEVICE u32 sumOfFour(u32 x) {
+  x += shuffleXor(x, 1);
+  return x + shuffleXor(x, 2);
+}
+
+// leastOfEight is the least of what the lanes of eight vectors have.
+DEVICE u32 leastOfEight(u32 key) {
+  UNROLL for (int mask = 4; mask < 32; mask *= 2) {
+    u32 other = shuffleXor(key, mask);
+    key = other < key ? other : key;
+  }
+  return key;
 }

@@ -172,9 +172,8 @@ DEVICE bool settled(const Place &p) {
   return p.pass > 1 && !(changed & isChanged);
 }
 
-// A warp takes one row of one pass. Four of its lanes take a candidate: each every fourth row of its SAD and a part of its
-// rate. So a warp judges eight candidates at a time.
-enum { choosePasses = 5, chooseThreads = 32, chooseRows = 4 };
+// A warp takes one row of one pass. Of the four lanes of a candidate each takes a part of its rate, too.
+enum { choosePasses = 5, chooseThreads = 32 };
 
 // candidate is number n of the first eight.
 DEVICE u32 candidate(const Around &a, u32 own, u32 found, i32 n) {
@@ -190,9 +189,9 @@ struct Choice {
 };
 
 // candidateKey is cost << 4 | number of the candidate of four lanes; the greatest where there is none.
-DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, Part q, const Sixteen *lines, u32 v, bool there, i32 number) {
+DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, Part q, const Block &block, u32 v, bool there, i32 number) {
   i32 lane = laneIndex();
-  Window<chooseRows> f = window<chooseRows>(c.ref, p.i, p.j, lane & 3, unpacked(v));
+  Window<laneRows> f = window<laneRows>(c.ref, p.i, p.j, lane & 3, unpacked(v));
   warpBarrier(); // it is to come while the rate is computed
   Node self = {v, codedAs(a, v)};
   q.around.left = q.left ? self : q.around.left;
@@ -204,38 +203,27 @@ DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, Part q
     i32 zero = (i32)shuffle((u32)bits, lane / 4 * 4 + 1);
     bits = (lane & 3) == 0 ? (v == c.whole && zero < bits ? zero : bits) : 0;
   }
-  u32 cost = 16 * windowSAD(f, lines) + (u32)(c.lambda * bits);
-  cost += shuffleXor(cost, 1);
-  cost += shuffleXor(cost, 2);
+  u32 cost = sumOfFour(16 * windowSAD(f, block.line) + (u32)(c.lambda * bits));
   return there && inside(unpacked(v), c.limit) ? cost << 4 | (u32)number : ~0u;
 }
 
-// leastOf is the least of what the candidates' lanes have.
-DEVICE u32 leastOf(u32 key) {
-  UNROLL for (int mask = 4; mask < 32; mask *= 2) {
-    u32 other = shuffleXor(key, mask);
-    key = other < key ? other : key;
-  }
-  return key;
-}
-
 // decide is what a block takes. All lanes come to it together.
-DEVICE Node decide(const Choice &c, const Place &p, u32 found, const Sixteen *lines) {
+DEVICE Node decide(const Choice &c, const Place &p, u32 found, const Block &block) {
   i32 four = laneIndex() / 4;
   Around a = around(p);
   Part q = part(p, a, laneIndex() & 3);
   u32 v = candidate(a, p.pass > 0 ? p.own.v : c.whole, found, four);
-  u32 best = leastOf(candidateKey(c, p, a, q, lines, v, true, four));
+  u32 best = leastOfEight(candidateKey(c, p, a, q, block, v, true, four));
   // Two more where they are, which are often the same as others.
   bool next = p.pass > 0 && p.j + 1 < p.wb && !any(v == p.next.v), below = p.pass > 0 && p.i + 1 < p.hb && !any(v == p.below.v);
   if (next | below) {
     u32 more = four == 0 ? p.next.v : p.below.v;
-    u32 key = leastOf(candidateKey(c, p, a, q, lines, more, four == 0 ? next : four == 1 && below, 8 + four));
+    u32 key = leastOfEight(candidateKey(c, p, a, q, block, more, four == 0 ? next : four == 1 && below, 8 + four));
     best = key < best ? key : best;
   }
   u32 base = shuffle(v, (i32)(best & 7) * 4);
   base = best & 8 ? (best & 1 ? p.below.v : p.next.v) : base;
-  u32 key = leastOf(candidateKey(c, p, a, q, lines, packed(neighbour(unpacked(base), four, 1)), true, four + 1));
+  u32 key = leastOfEight(candidateKey(c, p, a, q, block, packed(neighbour(unpacked(base), four, 1)), true, four + 1));
   best &= ~15u;
   best = key < best ? key : best;
   v = (best & 15) == 0 ? base : packed(neighbour(unpacked(base), (i32)(best & 15) - 1, 1));
@@ -284,8 +272,7 @@ KERNEL_OF(chooseThreads, 1) void search_choose(u32 *vectors, u64 *nodes, u32 *ti
   }
 
   for (p.j = -1; p.j < p.wb; p.j++) {
-    Sixteen lines[chooseRows];
-    UNROLL for (int k = 0; k < chooseRows; k++) lines[k] = blockRow(cur, w, p.i, p.j < 0 ? 0 : p.j, (lane & 3) + 4 * k);
+    Block block = blockRows(cur, w, p.i, p.j < 0 ? 0 : p.j);
     bool reads = p.j >= begin && p.j < end;
     if (node && reads) {
       while (!known(ahead)) ahead = again(node + p.j);
@@ -304,7 +291,7 @@ KERNEL_OF(chooseThreads, 1) void search_choose(u32 *vectors, u64 *nodes, u32 *ti
     if (node && reads) ahead = peek(node + p.j + 1);
     if (word && reads) ahead = word[p.j + 1];
     if (p.j < 0) continue;
-    p.left = settled(p) ? Node{p.own.v, (p.own.flags & howMask) | isKnown} : decide(c, p, here, lines);
+    p.left = settled(p) ? Node{p.own.v, (p.own.flags & howMask) | isKnown} : decide(c, p, here, block);
     if (lane == 0) {
       publish(mine + first + p.j, (u64)p.left.flags << 32 | p.left.v);
       if (p.pass + 1 == choosePasses) vectors[first + p.j] = p.left.v;

@@ -20,7 +20,7 @@ struct WholeSearch {
 
 // tried is try n of a step; whether there is one is for inside to say.
 DEVICE Vector tried(const WholeSearch &s, i32 step, i32 n) {
-  if (step == 0) return n == 0 ? Vector{0, 0} : s.first[n == 1 ? 0 : 1];
+  if (step == 0) return n == 0 ? Vector{0, 0} : s.first[n == 1 ? 0 : 1]; // only three count
   return neighbour(Vector{s.best[step].y, s.best[step].x}, n, 32 >> step);
 }
 
@@ -73,22 +73,16 @@ KERNEL void search_whole(WholeSearch *search, const u32 *totals, const i8 *list,
     if (blockIndex() == 0) search->best[step] = mine.best[step];
   }
   barrier();
-  i32 tries = step == 0 ? 3 : wholeTries, half = lane / 16, row = lane % 16;
+  i32 tries = step == 0 ? 3 : wholeTries, number = lane / 4;
   Phases ref = phasesOf(phases, w, h);
-  Vector v[wholeTries / 2];
-  u32 sum[wholeTries / 2];
-  UNROLL for (int n = 0; n < wholeTries / 2; n++) v[n] = tried(mine, step, 2 * n + half), sum[n] = 0;
+  Vector v = tried(mine, step, number);
+  u32 sum = 0;
   for (i32 k = (i32)(unit() / 32); k < across * (h / 32); k += (i32)warps) {
     i32 i = k / across * 2, j = k % across * 2;
-    Sixteen line = blockRow(cur, w, i, j, row);
-    UNROLL for (int n = 0; n < wholeTries / 2; n++) {
-      if (2 * n + half < tries && inside(v[n], limit)) sum[n] += rowSAD(ref, line, i, j, row, v[n]);
-    }
+    sum += laneSAD(ref, blockRows(cur, w, i, j), i, j, v);
   }
-  UNROLL for (int n = 0; n < wholeTries / 2; n++) {
-    u32 all = halfSum(sum[n]);
-    if (row == 0) sums[threadIndex() / 32][2 * n + half] = all;
-  }
+  sum = sumOfFour(sum);
+  if (lane % 4 == 0) sums[threadIndex() / 32][number] = number < tries && inside(v, limit) ? sum : 0;
   barrier();
   if (threadIndex() < wholeTries) {
     u64 all = 0;
@@ -97,25 +91,22 @@ KERNEL void search_whole(WholeSearch *search, const u32 *totals, const i8 *list,
   }
 }
 
-// A Pick is the best of a block's candidates so far: the least cost << 4 | number.
-struct Pick {
-  u32 key, sad;
-};
-
-// better keeps the better of what both halves of a warp have.
-DEVICE Pick better(Pick a) {
-  Pick b = {shuffleXor(a.key, 16), shuffleXor(a.sad, 16)};
-  return b.key < a.key ? b : a;
+// startRate is what a vector is guessed to cost before its neighbours' are known, refineRate then.
+DEVICE u32 startRate(Vector v, Vector whole, i32 lambda) {
+  i32 zero = distance(v, Vector{0, 0}), other = distance(v, whole);
+  return (u32)(lambda * (zero < other ? zero : other));
 }
 
-// search_start gives every block, a warp each, the best of ten candidates.
+DEVICE u32 refineRate(Vector v, Vector left, Vector up, i32 lambda) { return (u32)(lambda * (distance(v, left) + distance(v, up)) / 2); }
+
+// search_start gives every block, a warp each, the best of ten candidates. The least cost << 4 | number decides.
 KERNEL void search_start(u32 *found, u32 *sads, WholeSearch *search, const u32 *keys, const i8 *list, const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame,
                          i64 w_, i64 h_, i64 limit) {
   i32 w = (i32)w_, h = (i32)h_, wb = w / 16, hb = h / 16, lane = laneIndex(), k = (i32)(unit() / 32);
   Whole best = settledWhole(*search, wholeSteps, (i32)limit);
   if (unit() == 0) search->best[wholeSteps] = best;
   if (k >= wb * hb) return;
-  i32 i = k / wb, j = k % wb, units = wb * hb, row = lane % 16, half = lane / 16, lambda = lambdas[frame[0]];
+  i32 i = k / wb, j = k % wb, units = wb * hb, lambda = lambdas[frame[0]];
   Vector whole = {best.y, best.x}, mine = {0, 0};
   const u32 *near4 = keys, *own4 = keys + units, *near8 = own4 + units, *own8 = near8 + units / 4;
   i32 eighth = i / 2 * (wb / 2) + j / 2;
@@ -131,18 +122,17 @@ KERNEL void search_start(u32 *found, u32 *sads, WholeSearch *search, const u32 *
   }
   u32 word = packed(mine);
   Phases ref = phasesOf(phases, w, h);
-  Sixteen line = blockRow(cur, w, i, j, row);
-  Pick pick = {~0u, 0};
-  UNROLL for (int n = 0; n < 10; n += 2) {
-    Vector v = unpacked(shuffle(word, n + half));
-    u32 sad = halfSum(rowSAD(ref, line, i, j, row, v));
-    i32 zero = distance(v, Vector{0, 0}), other = distance(v, whole);
-    u32 key = (16 * sad + (u32)(lambda * (zero < other ? zero : other))) << 4 | (u32)(n + half);
-    if (key < pick.key) pick = Pick{key, sad};
+  Block block = blockRows(cur, w, i, j);
+  u32 key = ~0u;
+  UNROLL for (int from = 0; from < 10; from += 8) { // the last six of the second eight are not there
+    i32 n = from + lane / 4;
+    Vector v = unpacked(shuffle(word, n));
+    u32 cost = 16 * sumOfFour(laneSAD(ref, block, i, j, v)) + startRate(v, whole, lambda);
+    key = n < 10 && (cost << 4 | (u32)n) < key ? cost << 4 | (u32)n : key;
   }
-  pick = better(pick);
-  word = shuffle(word, pick.key & 15);
-  if (lane == 0) found[k] = word, sads[k] = pick.sad;
+  key = leastOfEight(key);
+  word = shuffle(word, (i32)(key & 15));
+  if (lane == 0) found[k] = word, sads[k] = ((key >> 4) - startRate(unpacked(word), whole, lambda)) / 16;
 }
 
 // search_refine compares the vector found for each block, a warp each, with the eight around it.
@@ -150,23 +140,12 @@ KERNEL void search_refine(u32 *found, u32 *sads, const u32 *foundBefore, const u
                           i64 h_, i64 limit, i64 step) {
   i32 w = (i32)w_, h = (i32)h_, wb = w / 16, hb = h / 16, lane = laneIndex(), k = (i32)(unit() / 32);
   if (k >= wb * hb) return;
-  i32 i = k / wb, j = k % wb, row = lane % 16, half = lane / 16, lambda = lambdas[frame[0]];
-  u32 word = foundBefore[k];
-  Vector base = unpacked(word), left = unpacked(foundBefore[j > 0 ? k - 1 : k]), up = unpacked(foundBefore[i > 0 ? k - wb : k]);
-  Phases ref = phasesOf(phases, w, h);
-  Sixteen line = blockRow(cur, w, i, j, row);
-  u32 sad = sadsBefore[k];
-  Pick pick = {(16 * sad + (u32)(lambda * (distance(base, left) + distance(base, up)) / 2)) << 4, sad};
-  UNROLL for (int n = 0; n < 8; n += 2) {
-    Vector v = neighbour(base, n + half, (i32)step);
-    bool allowed = inside(v, (i32)limit);
-    u32 other = halfSum(allowed ? rowSAD(ref, line, i, j, row, v) : 0);
-    u32 key = (16 * other + (u32)(lambda * (distance(v, left) + distance(v, up)) / 2)) << 4 | (u32)(n + half + 1);
-    if (allowed && key < pick.key) pick = Pick{key, other};
-  }
-  pick = better(pick);
-  if (lane == 0) {
-    found[k] = (pick.key & 15) == 0 ? word : packed(neighbour(base, (i32)(pick.key & 15) - 1, (i32)step));
-    sads[k] = pick.sad;
-  }
+  i32 i = k / wb, j = k % wb, lambda = lambdas[frame[0]];
+  Vector base = unpacked(foundBefore[k]), left = unpacked(foundBefore[j > 0 ? k - 1 : k]), up = unpacked(foundBefore[i > 0 ? k - wb : k]);
+  u32 key = (16 * sadsBefore[k] + refineRate(base, left, up, lambda)) << 4;
+  Vector v = neighbour(base, lane / 4, (i32)step);
+  u32 cost = 16 * sumOfFour(laneSAD(phasesOf(phases, w, h), blockRows(cur, w, i, j), i, j, v)) + refineRate(v, left, up, lambda);
+  u32 other = leastOfEight(inside(v, (i32)limit) ? cost << 4 | (u32)(lane / 4 + 1) : ~0u);
+  if (other < key) key = other, base = neighbour(base, (i32)(key & 15) - 1, (i32)step);
+  if (lane == 0) found[k] = packed(base), sads[k] = ((key >> 4) - refineRate(base, left, up, lambda)) / 16;
 }
