@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nvcodec/nvcodec/codec"
 	"github.com/nvcodec/nvcodec/inference"
 )
 
@@ -49,9 +50,9 @@ func (e *recordingEncoder) Receive() (*inference.Coded, error) {
 }
 
 func (b *bench) coder(whole inference.CodingBackend) *inference.CodingOptions {
-	o := &inference.CodingOptions{Model: b.model, W: b.w, H: b.h, InFlight: b.o.inFlight, Reach: 128, Threads: b.o.threads}
+	o := &inference.CodingOptions{Model: b.model, W: b.w, H: b.h, InFlight: b.o.inFlight, Reach: codec.DefaultOptions().Reach, Threads: b.o.threads}
 	if o.InFlight == 0 {
-		o.InFlight = 4
+		o.InFlight = inference.DeviceInFlight
 	}
 	return o
 }

@@ -74,8 +74,8 @@ func describe(o *options) {
 	all, absent := backends.Devices()
 	for _, d := range all {
 		switch {
-		case o.family && d.ID == o.device && len(d.Kernels) > 0:
-			fmt.Println(d.Kernels[len(d.Kernels)-1])
+		case o.family && d.ID == o.device:
+			fmt.Println(d.Default)
 		case o.describe && d.ID != "cpu":
 			fmt.Printf("%s: %s, capability %s, %d MiB (%d free), driver %s, kernels %s\n", d.ID, d.Name, d.Capability, d.Memory>>20, d.Free>>20, d.Driver, strings.Join(d.Kernels, " "))
 		}
@@ -145,7 +145,7 @@ func run(ctx context.Context, o *options, clips []string, out io.Writer) error {
 
 // measure fills one line of the table.
 func measure(ctx context.Context, o *options, pool *backends.Pool, m *inference.Model, w, h, qp int, show *reel, network map[string]float64, t *table) error {
-	place, err := pool.Place(ctx, &backends.Job{Name: "bench", Model: m, W: w, H: h, Encode: true, InFlight: o.inFlight})
+	place, err := pool.Place(ctx, &backends.Job{Name: "bench", Model: m, W: w, H: h, Encode: true, InFlight: o.inFlight, Reach: codec.DefaultOptions().Reach})
 	if err != nil {
 		return err
 	}

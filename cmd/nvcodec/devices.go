@@ -21,7 +21,7 @@ func newDevices(e *env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "devices",
 		Short: "List what there is to compute on",
-		Long: `List the processor and every GPU, with the kernel families that each runs. The last of them is what --kernels auto takes.
+		Long: `List the processor and every GPU, with the kernel families that each runs; a star marks what --kernels auto takes.
 Where there is no GPU the reason is printed; that is no failure.`,
 		Example: `  nvcodec devices
   nvcodec devices --json | jq '.devices[].name'`,
@@ -48,7 +48,11 @@ func runDevices(e *env) error {
 		if d.Problem != "" {
 			free = d.Problem
 		}
-		kernels := strings.Join(d.Kernels, " ")
+		names := slices.Clone(d.Kernels)
+		if i := slices.Index(names, d.Default); i >= 0 {
+			names[i] += "*"
+		}
+		kernels := strings.Join(names, " ")
 		if kernels == "" {
 			kernels = "none: too old"
 		}

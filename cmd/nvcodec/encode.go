@@ -103,7 +103,7 @@ func (o *encodeOptions) coding() (codec.EncoderOptions, error) {
 	}
 	c.QPI, c.QPP = pick(o.qpI), pick(o.qpP)
 	c.IntraPeriod, c.ResetInterval, c.Threshold, c.Reach = o.intraPeriod, o.reset, o.threshold, o.reach
-	c.SceneCut, c.LowDelay = !o.noSceneCut, o.lowDelay
+	c.SceneCut, c.LowDelay, c.InFlight = !o.noSceneCut, o.lowDelay, o.inFlight
 	for _, r := range []struct {
 		flag      string
 		v, lo, hi int
@@ -173,7 +173,7 @@ func encodeFile(ctx context.Context, e *env, o *encodeOptions, c codec.EncoderOp
 	src = pipeio.Prefetch(src, 3)
 	defer src.Close()
 	f := src.Format()
-	place, err := o.place(ctx, e, &backends.Job{Name: in, Model: c.Model, W: f.W, H: f.H, Encode: true})
+	place, err := o.place(ctx, e, &backends.Job{Name: in, Model: c.Model, W: f.W, H: f.H, Encode: true, InFlight: c.InFlight, Reach: c.Reach, Pictures: !c.NoPictures})
 	if err != nil {
 		return err
 	}

@@ -24,9 +24,10 @@ import (
 
 // machine holds the options that choose how to compute; none of them changes a bit of any result.
 type machine struct {
-	device  string
-	kernels string
-	threads int
+	device   string
+	kernels  string
+	threads  int
+	inFlight int
 
 	pool *backends.Pool // what --device and --kernels chose, from open on
 }
@@ -40,12 +41,16 @@ func (m *machine) flags(cmd *cobra.Command) {
 func (m *machine) deviceFlags(cmd *cobra.Command) {
 	m.flags(cmd)
 	cmd.Flags().StringVar(&m.device, "device", "auto", "where to compute: auto, cpu, cuda:0, cuda:0,cuda:1 or cuda for all; results are equal")
+	cmd.Flags().IntVar(&m.inFlight, "in-flight", 0, "frames in flight, 1..16 (0: as the device wants); results are equal")
 }
 
 // open reads the choice; what it returns closes the devices that jobs have opened.
 func (m *machine) open() (closeAll func(), err error) {
 	if m.threads < 0 {
 		return nil, usagef("--threads %d: want 0 or more", m.threads)
+	}
+	if m.inFlight < 0 || m.inFlight > inference.MaxInFlight {
+		return nil, usagef("--in-flight %d: want 0..%d", m.inFlight, inference.MaxInFlight)
 	}
 	if m.threads == 0 {
 		m.threads = runtime.GOMAXPROCS(0)
@@ -114,7 +119,7 @@ func placed(p *backends.Placement) placing {
 // decoding makes a decoder's options; extra is the model file of --model, or nothing.
 func (m *machine) decoding(extra string) (codec.DecoderOptions, error) {
 	find, err := modelsByID(extra)
-	return codec.DecoderOptions{Models: find, Threads: m.threads}, err
+	return codec.DecoderOptions{Models: find, Threads: m.threads, InFlight: m.inFlight}, err
 }
 
 // placeStream places the decoding of the stream that r begins, and completes d. It takes nothing from r.
@@ -132,7 +137,7 @@ func (m *machine) placeStream(ctx context.Context, e *env, name string, r *bufio
 	if err != nil {
 		return nil, &codec.ModelError{Want: h.Model, Err: err}
 	}
-	p, err := m.place(ctx, e, &backends.Job{Name: name, Model: model, W: h.W, H: h.H})
+	p, err := m.place(ctx, e, &backends.Job{Name: name, Model: model, W: h.W, H: h.H, InFlight: m.inFlight})
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func use(t *testing.T, f *fake) {
 			}
 			var all []Device
 			for i := range f.free {
-				all = append(all, Device{ID: fmt.Sprintf("toy:%d", i), Kernels: []string{"old", "new"}})
+				all = append(all, Device{ID: fmt.Sprintf("toy:%d", i), Kernels: []string{"old", "new"}, Default: "new"})
 			}
 			return all, nil
 		},

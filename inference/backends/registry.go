@@ -42,7 +42,9 @@ type Job struct {
 	Model    *inference.Model
 	W, H     int // of the pictures
 	Encode   bool
-	InFlight int // frames in flight; 0: as the codec chooses
+	InFlight int  // frames in flight; 0: as many as a device wants
+	Reach    int  // encoder: of the motion search
+	Pictures bool // encoder: decoded pictures come back
 }
 
 // Size returns the padded size.
@@ -65,8 +67,9 @@ type Device struct {
 	Memory     int64    `json:"memory_bytes,omitempty"`
 	Free       int64    `json:"free_bytes,omitempty"`
 	Driver     string   `json:"driver,omitempty"`
-	Problem    string   `json:"problem,omitempty"` // why it cannot be used
-	Kernels    []string `json:"kernels"`           // that it runs, the weakest first; the last is what auto takes
+	Problem    string   `json:"problem,omitempty"`         // why it cannot be used
+	Kernels    []string `json:"kernels"`                   // that it runs, the weakest first
+	Default    string   `json:"default_kernels,omitempty"` // what auto takes; nothing when it runs none
 }
 
 var kinds []*Kind
@@ -95,6 +98,7 @@ func Kernels() []string {
 // Devices lists what there is, the CPU first, and for each kind without a device why there is none.
 func Devices() (all []Device, absent map[string]string) {
 	all = []Device{{ID: "cpu", Name: fmt.Sprintf("%s, %d threads", runtime.GOARCH, runtime.GOMAXPROCS(0)), Kernels: cpuKernels()}}
+	all[0].Default = all[0].Kernels[len(all[0].Kernels)-1]
 	absent = map[string]string{}
 	for _, k := range kinds {
 		found, err := k.Devices()

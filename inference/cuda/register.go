@@ -9,6 +9,7 @@ import (
 
 	"gorgonia.org/cu"
 
+	"github.com/nvcodec/nvcodec/inference"
 	"github.com/nvcodec/nvcodec/inference/backends"
 )
 
@@ -25,7 +26,11 @@ func init() {
 			return b, nil
 		},
 		Memory: func(j *backends.Job) (backends.Memory, error) {
-			device, host, shared, err := Memory(j.Model, j.Size(), j.Encode)
+			o := &inference.CodingOptions{Model: j.Model, W: j.W, H: j.H, InFlight: j.InFlight, Reach: j.Reach, Pictures: j.Pictures}
+			if o.InFlight == 0 {
+				o.InFlight = inference.DeviceInFlight
+			}
+			device, host, shared, err := CodingMemory(o, j.Encode)
 			return backends.Memory{Job: device, Shared: shared, Host: host}, err
 		},
 	})
@@ -54,7 +59,7 @@ func registered() ([]backends.Device, error) {
 	for i, d := range found {
 		all[i] = backends.Device{
 			ID: fmt.Sprintf("cuda:%d", d.Ordinal), Name: d.Name, Capability: fmt.Sprintf("%d.%d", d.Capability/10, d.Capability%10),
-			Memory: d.Memory, Driver: driver(d.Driver), Kernels: kernelNames(d.Capability),
+			Memory: d.Memory, Driver: driver(d.Driver), Kernels: kernelNames(d.Capability), Default: d.Kernels,
 		}
 	}
 	return all, nil
