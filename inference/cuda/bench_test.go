@@ -306,6 +306,16 @@ func describeCall(v *value, c call) line {
 	l := line{bytes: 2 * out}
 	in := 0
 	switch {
+	case v.chain != nil:
+		l.products = v.chain.products()
+		l.what = fmt.Sprintf("%s %s from %d, %d tails at %dx%d", c.kernel, [...]string{"lin", "copy", "block", "block without convolution"}[v.chain.head], v.chain.src.node.C, len(v.chain.tails), v.w, v.h)
+		l.bytes = 0
+		for _, x := range append([]*value{v.chain.src, v.chain.res, v.chain.x}, v.chain.tails...) {
+			if x != nil && x.place != nowhere {
+				l.bytes += 2 * float64(x.count())
+			}
+		}
+		return l
 	case c.kernel == "lin_8" || c.kernel == "lin_1":
 		in = v.in[0].node.C
 		l.bytes = n*float64(in)*2 + out*float64(len(v.in)) + float64(in*v.node.C)

@@ -202,11 +202,10 @@ type chainRun struct {
 	tiles         int // of 16 positions that a warp computes at once: 1 or 2
 }
 
-// A chainTail is a lin that is stored in dst, if that is not null: through the activation for f, or else clamped.
+// A chainTail is a lin that is stored in dst, if that is not null: through the activation for f if that is not 0.
 type chainTail struct {
 	dst         pointer
 	n, shift, f int
-	lo, hi      int
 }
 
 // chainThreads is the most threads of a block.
@@ -235,7 +234,7 @@ func callChain(r *chainRun, processors, shared int) call {
 			above(r.conv), above(r.lin), r.f, above(r.up), above(r.down), r.table, r.frame, r.tableShift),
 	}
 	for _, t := range r.tails {
-		c.args = append(c.args, arg(t.dst, t.n, above(t.shift), t.f, t.lo, t.hi)...)
+		c.args = append(c.args, arg(t.dst, t.n, above(t.shift), t.f)...)
 	}
 	return c
 }

@@ -111,17 +111,11 @@ func randChain(r *rand.Rand, c, tiles int) *chainCase {
 		l := chainLinOf(r, c, 8*(1+r.IntN(30)))
 		out := make([]int16, n*l.Out)
 		g.Lin(l)(out, x, nil)
-		t := chainTail{n: l.Out, shift: int(l.Shift), lo: -32768, hi: 32767}
-		switch r.IntN(3) {
-		case 0:
+		t := chainTail{n: l.Out, shift: int(l.Shift)}
+		if r.IntN(2) == 0 {
 			t.f = 1 + r.IntN(14)
 			for i, v := range out {
 				out[i] = act16(v, uint(t.f))
-			}
-		case 1:
-			t.lo, t.hi = -r.IntN(32768), r.IntN(32768)
-			for i, v := range out {
-				out[i] = min(max(v, int16(t.lo)), int16(t.hi))
 			}
 		}
 		k.chain.tails, k.run.tails[i], k.outs = append(k.chain.tails, l), t, append(k.outs, out)

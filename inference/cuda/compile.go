@@ -15,6 +15,12 @@ func (s *session) compile(v *value, parity int) []call {
 		}
 		return []call{s.compileChain(c, parity)}
 	}
+	if c := v.chain; c != nil {
+		if v != c.members[0] {
+			return nil
+		}
+		return []call{s.compileChain(c, parity)}
+	}
 	at := func(x *value) pointer { return s.address(x, parity) }
 	tensor := func(role string) pointer { return s.weights.pointer(n.Tensors[role]) }
 	w, h, positions := s.size.W, s.size.H, v.positions()

@@ -166,6 +166,7 @@ func newEmulated(d *emulatedDevice, sm int) *emulated {
 
 func (e *emulated) family() int     { return e.sm }
 func (e *emulated) processors() int { return 1 } // blocks of threads have more than one block of channels
+func (e *emulated) shared() int     { return 99 << 10 }
 
 func (e *emulated) alloc(n int64) (pointer, error) {
 	if err := e.refuse(); err != nil {

@@ -128,7 +128,7 @@ func TestGather(t *testing.T) {
 func TestReadThrough(t *testing.T) {
 	m := inferencetest.New(2, inferencetest.Config{C: 32, YIntra: 16, YInter: 8, Z: 16})
 	g := m.Graphs["inter"]
-	p, err := newPlan(g, inference.Size{W: 128, H: 64}, true, summed(g, m.Tensors))
+	p, err := newPlan(g, inference.Size{W: 128, H: 64}, true, fuse(g, m.Tensors, 80))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,6 +142,8 @@ type Device struct {
 	Memory     int64  // bytes
 	Driver     int    // version of the CUDA interface that the driver has, 12040 for 12.4
 	Kernels    string // the family that runs by default; "" when none can
+
+	shared int // bytes of shared memory that a block may have
 }
 
 // Devices lists the devices, or returns an AbsentError.
@@ -183,6 +185,10 @@ func describe(ordinal int) (Device, error) {
 	}
 	d.Capability = 10*major + minor
 	if d.Processors, err = dev.Attribute(cu.MultiprocessorCount); err != nil {
+		return d, called("cuDeviceGetAttribute", err)
+	}
+	const optIn = 97 // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+	if d.shared, err = dev.Attribute(cu.DeviceAttribute(optIn)); err != nil {
 		return d, called("cuDeviceGetAttribute", err)
 	}
 	for _, sm := range families {
@@ -337,6 +343,7 @@ type gpu struct {
 
 func (g *gpu) family() int     { return g.b.sm }
 func (g *gpu) processors() int { return g.b.Device.Processors }
+func (g *gpu) shared() int     { return g.b.Device.shared }
 
 func (g *gpu) alloc(bytes int64) (p pointer, err error) {
 	err = g.b.current(func() error {

@@ -143,7 +143,7 @@ func TestLatentLaunches(t *testing.T) {
 	m := inferencetest.New(2, inferencetest.Config{C: 32, YIntra: 16, YInter: 8, Z: 16})
 	for name, g := range m.Graphs {
 		for _, encode := range []bool{true, false} {
-			p, err := newPlan(g, inference.Size{W: 128, H: 64}, encode, summed(g, m.Tensors))
+			p, err := newPlan(g, inference.Size{W: 128, H: 64}, encode, fuse(g, m.Tensors, 80))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ type pointer uint64
 type machine interface {
 	family() int     // whose kernels run: 61, 75, 80
 	processors() int // how many multiprocessors share a grid
+	shared() int     // bytes of dynamic shared memory that a block may have
 
 	alloc(bytes int64) (pointer, error) // aligned to 256 bytes, content undefined
 	free(p pointer) error

@@ -37,22 +37,24 @@ const (
 )
 
 type value struct {
-	node    *inference.Node
-	level   int
-	section int // coding level of a coding node, as the decoder counts
-	order   int
-	h, w    int
-	in      []*value
-	readers []*value
-	place   place
-	kept    bool // inMemory, inFeature: what this frame leaves, not what the one before left
-	offset  int64
-	tables  int64 // inCoding: where the symbols' tables stand
-	picture int
-	life    *lifetime
-	sum     bool     // an actsum4 that computes the lin in front of it too
-	sources []source // of a value that is gathered
-	by      *value   // a reader that computes this one too, of a code_y or latent
+	node      *inference.Node
+	level     int
+	section   int // coding level of a coding node, as the decoder counts
+	order     int
+	h, w      int
+	in        []*value
+	readers   []*value
+	place     place
+	kept      bool // inMemory, inFeature: what this frame leaves, not what the one before left
+	offset    int64
+	tables    int64 // inCoding: where the symbols' tables stand
+	picture   int
+	life      *lifetime
+	sum       bool     // an actsum4 that computes the lin in front of it too
+	sources   []source // of a value that is gathered
+	chain     *valueChain
+	activated bool   // what is stored has been through the activation of its reader
+	by        *value // a reader that computes this one too, of a code_y or latent
 }
 
 func (v *value) positions() int64 { return int64(v.h) * int64(v.w) }
@@ -77,13 +79,14 @@ func needs(n *inference.Node, encode bool) []string {
 	return n.In
 }
 
-// newPlan plans a graph that Prove has validated; the sums behind these lins compute them too.
-func newPlan(g *inference.Graph, s inference.Size, encode bool, lins map[string]bool) (*plan, error) {
+// newPlan plans a graph that Prove has validated.
+func newPlan(g *inference.Graph, s inference.Size, encode bool, f *fusion) (*plan, error) {
 	p := &plan{graph: g, encode: encode, size: s}
 	p.arrange()
-	p.fuse(lins)
+	p.fuse(f.sums)
 	p.gather()
 	p.join()
+	p.chain(f.chains)
 	p.settle()
 	for _, v := range p.values {
 		if v.node.Kind != inference.Picture && v.node.Kind != inference.Field && v.count() > math.MaxInt32/2 {
@@ -249,6 +252,12 @@ func (p *plan) allot() {
 // there, so that a chain of residual blocks runs in one buffer. The residual must have no later reader and must not be
 // what the lin multiplies, which other blocks of threads still read.
 func (v *value) overwrites() *value {
+	if c := v.chain; c != nil {
+		if v != c.x || c.res == nil || c.res.place != inArena || c.res.life == c.src.life || c.res.life.last != v.order {
+			return nil
+		}
+		return c.res
+	}
 	if v.node.Op != "lin" || len(v.in) != 2 {
 		return nil
 	}

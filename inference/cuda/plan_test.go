@@ -14,7 +14,7 @@ func TestPlans(t *testing.T) {
 	for _, m := range []*inference.Model{inferencetest.TinyModel(1), inferencetest.New(2, inferencetest.Config{C: 32, YIntra: 16, YInter: 8, Z: 16, Deep: true})} {
 		for _, g := range m.Graphs {
 			for _, encode := range []bool{true, false} {
-				p, err := newPlan(g, inference.Size{W: 128, H: 64}, encode, summed(g, m.Tensors))
+				p, err := newPlan(g, inference.Size{W: 128, H: 64}, encode, fuse(g, m.Tensors, 80))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -205,7 +205,7 @@ func TestSessionsAgree(t *testing.T) {
 // Random networks of other widths: channel counts that are multiples of 8 in one place and not in another.
 func TestWidths(t *testing.T) {
 	size := inference.Size{W: 64, H: 64}
-	for _, c := range []inferencetest.Config{{C: 8, YIntra: 4, YInter: 8, Z: 4}, {C: 40, YIntra: 20, YInter: 12, Z: 12}} {
+	for _, c := range []inferencetest.Config{{C: 8, YIntra: 4, YInter: 8, Z: 4}, {C: 40, YIntra: 20, YInter: 12, Z: 12}, {C: 64, YIntra: 32, YInter: 48, Z: 64}} {
 		t.Run(fmt.Sprintf("c=%d", c.C), func(t *testing.T) {
 			m := inferencetest.New(uint64(c.C), c)
 			all := takes(uint64(c.C), size, 4)

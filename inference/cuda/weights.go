@@ -15,10 +15,11 @@ import (
 type weights struct {
 	model *inference.Model
 	refs  int
-	lins  map[string]map[string]bool // by graph: the lins that their sums compute
+	fused map[string]*fusion // by graph
 	base  pointer
 	bytes int64
 	at    map[string]int64 // offset of a tensor, or of a packed layer's parts
+	sizes map[string]int   // bytes of each
 }
 
 // A layerNames names the parts of a packed layer in weights.at.
@@ -45,7 +46,7 @@ func loadWeights(m machine, model *inference.Model) (*weights, error) {
 	if _, err := model.Prove(); err != nil {
 		return nil, err
 	}
-	w := &weights{model: model, lins: map[string]map[string]bool{}, at: map[string]int64{}}
+	w := &weights{model: model, fused: map[string]*fusion{}, at: map[string]int64{}, sizes: map[string]int{}}
 	blobs := w.collect(m.family())
 	var err error
 	if w.base, err = m.alloc(w.bytes); err != nil {
@@ -83,7 +84,13 @@ func (w *weights) collect(family int) map[string][]byte {
 		}
 	}
 	for name, g := range w.model.Graphs {
-		w.lins[name] = summed(g, w.model.Tensors)
+		f := fuse(g, w.model.Tensors, family)
+		w.fused[name] = f
+		for _, c := range f.chains {
+			if key := c.key(); blobs[key] == nil {
+				blobs[key] = packChain(c, w.model.Tensors)
+			}
+		}
 		for i := range g.Nodes {
 			n := &g.Nodes[i]
 			t := w.model.Tensors[n.Tensors["w"]]
@@ -93,7 +100,7 @@ func (w *weights) collect(family int) map[string][]byte {
 				}
 				continue
 			}
-			sum4 := w.lins[name][n.Out]
+			sum4 := f.sums[n.Out]
 			key := layerKey(n, sum4)
 			if blobs[key.w] != nil {
 				continue
@@ -106,7 +113,7 @@ func (w *weights) collect(family int) map[string][]byte {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(blobs)) {
-		w.at[name] = w.bytes
+		w.at[name], w.sizes[name] = w.bytes, len(blobs[name])
 		w.bytes += aligned(int64(len(blobs[name])))
 	}
 	w.bytes = max(w.bytes, alignment)

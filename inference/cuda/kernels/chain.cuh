@@ -7,7 +7,7 @@
 //	head   x = lin(src), or x = src, or x = res + lin(depthwise(a)), or x = res + lin(src)
 //	body   x = x + lin(gated sum of lin(x)), unless the chain has none
 //	tail   x = x times the table's row of the frame's QP, if there is a table; x is stored, if dst is not null;
-//	       then up to three lins of x are stored, each through an activation or limits
+//	       then up to three lins of x are stored, each through an activation or not
 //
 // Arithmetic and the split of int16 in two bytes are those of lin.cuh, but with shifts of 32 and more (the host raises
 // mul and shift together): then the high word of acc*mul + rounding, shifted by the rest, is the result.
@@ -208,7 +208,7 @@ DEVICE i32 gated(i32 y, i32 half, i32 f) {
 // A Tail is a lin of x that is stored.
 struct Tail {
   i16 *dst;
-  i32 n, shift, f, lo, hi;
+  i32 n, shift, f;
 };
 
 struct ChainArguments {
@@ -437,7 +437,7 @@ struct Chain {
             i32 y[2];
             UNROLL for (int i = 0; i < 2; i++) {
               y[i] = result(s, m, j, r, i, by, half, to.shift);
-              y[i] = to.f > 0 ? gated(y[i], middle, to.f) : clamp32(y[i], to.lo, to.hi);
+              if (to.f > 0) y[i] = gated(y[i], middle, to.f);
             }
             out[j] = saturated(y[0], y[1]);
           }
@@ -480,13 +480,12 @@ struct Chain {
   KERNEL_OF(threads, 1)                                                                                                          \
   void chain_##c##_##m(i16 *dst, const i16 *src, const i16 *res, i64 warps, i64 head, i64 in, i64 n, i64 h, i64 w,               \
                        const u8 *weights, i64 stages, i64 slots, i64 convShift, i64 shift, i64 f, i64 sumShift, i64 bodyShift,   \
-                       const i32 *table, const i32 *frame, i64 tableShift, i16 *dst0, i64 n0, i64 shift0, i64 f0, i64 lo0,       \
-                       i64 hi0, i16 *dst1, i64 n1, i64 shift1, i64 f1, i64 lo1, i64 hi1, i16 *dst2, i64 n2, i64 shift2, i64 f2,  \
-                       i64 lo2, i64 hi2) {                                                                                       \
+                       const i32 *table, const i32 *frame, i64 tableShift, i16 *dst0, i64 n0, i64 shift0, i64 f0, i16 *dst1,     \
+                       i64 n1, i64 shift1, i64 f1, i16 *dst2, i64 n2, i64 shift2, i64 f2) {                                      \
     ChainArguments p = {dst, src, res, (i32)warps, (i32)head, (i32)in, (i32)n, (i32)h, (i32)w, weights, (i32)stages, (i32)slots, \
                         (i32)convShift, (i32)shift, (i32)f, (i32)sumShift, (i32)bodyShift, table, frame, (i32)tableShift,        \
-                        {{dst0, (i32)n0, (i32)shift0, (i32)f0, (i32)lo0, (i32)hi0}, {dst1, (i32)n1, (i32)shift1, (i32)f1,        \
-                         (i32)lo1, (i32)hi1}, {dst2, (i32)n2, (i32)shift2, (i32)f2, (i32)lo2, (i32)hi2}}};                       \
+                        {{dst0, (i32)n0, (i32)shift0, (i32)f0}, {dst1, (i32)n1, (i32)shift1, (i32)f1},                           \
+                         {dst2, (i32)n2, (i32)shift2, (i32)f2}}};                                                                \
     Chain<c, m>(p).run();                                                                                                        \
   }
 CHAIN(64, 1, 512)

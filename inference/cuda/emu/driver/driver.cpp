@@ -138,7 +138,7 @@ CUresult cuDeviceGet(CUdevice *d, int i) { *d = i; return i == 0 ? CUDA_SUCCESS 
 CUresult cuDeviceGetName(char *s, int n, CUdevice) { snprintf(s, n, "software"); return CUDA_SUCCESS; }
 CUresult cuDeviceTotalMem(size_t *n, CUdevice) { *n = (size_t)1 << 33; return CUDA_SUCCESS; }
 CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice) {
-  *v = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? 2 : 0;
+  *v = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? 2 : a == 97 /* shared memory of a block */ ? 227 << 10 : 0;
   return CUDA_SUCCESS;
 }
 CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice) { context.retained++; *c = &context; return CUDA_SUCCESS; }
