@@ -115,28 +115,36 @@ func randomCoderCase(r *rand.Rand, t *entropy.Tables, kind, nz, ny int) *coderCa
 	return c
 }
 
-// A coderRig is one case's memory on a machine.
+// A coderRig is a machine with a model's tables and page-locked memory, which cases share, and the memory of one case.
 type coderRig struct {
 	rig
 	tables   *coderTables
 	sections []codedSection
-	frame    pointer
-	locked   [][]byte
+	locked   []byte
+	used     int64
 }
 
-func newCoderRig(t *testing.T, m *bench, host *entropy.Tables) *coderRig {
+func newCoderRig(t testing.TB, m *bench, host *entropy.Tables) *coderRig {
 	g := &coderRig{rig: rig{t: t, m: m}}
 	var err error
 	g.tables, err = loadCoderTables(m, host)
 	g.must(err)
-	g.held = append(g.held, g.tables.base)
 	return g
 }
 
+// host returns page-locked memory that is as another case left it.
 func (g *coderRig) host(n int64) []byte {
-	b, err := g.m.host(n)
-	g.must(err)
-	g.locked = append(g.locked, b)
+	const room = 64 << 20
+	if g.locked == nil {
+		var err error
+		g.locked, err = g.m.host(room)
+		g.must(err)
+	}
+	if g.used+n > room {
+		g.t.Fatalf("%d bytes of page-locked memory", g.used+n)
+	}
+	b := g.locked[g.used:][:n:n]
+	g.used += aligned(n)
 	return b
 }
 
@@ -147,12 +155,18 @@ func (g *coderRig) alloc(n int64) pointer {
 	return p
 }
 
-func (g *coderRig) free() {
+// next ends a case.
+func (g *coderRig) next() {
 	g.rig.free()
-	for _, b := range g.locked {
-		g.must(g.m.freeHost(b))
+	g.used = 0
+}
+
+func (g *coderRig) free() {
+	g.next()
+	g.must(g.tables.release(g.m))
+	if g.locked != nil {
+		g.must(g.m.freeHost(g.locked))
 	}
-	g.locked = nil
 }
 
 func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
@@ -329,7 +343,11 @@ func TestCoderEncode(t *testing.T) {
 	hosts := []*entropy.Tables{modelTables(t, 1), modelTables(t, 0), modelTables(t, 30), modelTables(t, 65535)}
 	eachCoder(t, func(t *testing.T, m *bench) {
 		seen := map[int]bool{}
-		for seed := range cases(m, 120, 400) {
+		rigs := map[*entropy.Tables]*coderRig{}
+		for _, host := range hosts {
+			rigs[host] = newCoderRig(t, m, host)
+		}
+		for seed := range cases(m, 120, 200) {
 			r := rand.New(rand.NewPCG(seed, 20))
 			kind := int(seed) % kindsOfSymbols
 			host := hosts[r.IntN(len(hosts))]
@@ -342,7 +360,7 @@ func TestCoderEncode(t *testing.T) {
 				host, nz, ny = hosts[3], 129<<seed, 33
 			}
 			c := randomCoderCase(r, host, kind, nz, ny)
-			g := newCoderRig(t, m, host)
+			g := rigs[host]
 			got, lanes := g.encode(c)
 			what := fmt.Sprintf("seed=%d kind=%d z=%d y=%d T=%d", seed, kind, nz, ny, c.Threshold)
 			if want := host.Lanes(&c.Payload); lanes != want {
@@ -356,6 +374,9 @@ func TestCoderEncode(t *testing.T) {
 			if !bytes.Equal(got, want) {
 				t.Fatalf("%s: %d lanes: payload of %d bytes differs from the host's of %d", what, lanes, len(got), len(want))
 			}
+			g.next()
+		}
+		for _, g := range rigs {
 			g.free()
 		}
 		for lanes := 1; lanes <= maxLanes; lanes *= 2 {
@@ -370,7 +391,8 @@ func TestCoderEncode(t *testing.T) {
 func TestCoderDecode(t *testing.T) {
 	host := modelTables(t, 1)
 	eachCoder(t, func(t *testing.T, m *bench) {
-		for seed := range cases(m, 130, 400) {
+		g := newCoderRig(t, m, host)
+		for seed := range cases(m, 130, 300) {
 			r := rand.New(rand.NewPCG(seed, 21))
 			kind, lanes := int(seed)%kindsOfSymbols, 1<<(seed%11)
 			ny := []int{0, 1, 2, 33, 500, 4095, 4096, 8192, 12290, 40000}[r.IntN(10)]
@@ -383,7 +405,6 @@ func TestCoderDecode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g := newCoderRig(t, m, host)
 			what := fmt.Sprintf("seed=%d kind=%d z=%d y=%d T=%d lanes=%d", seed, kind, nz, ny, c.Threshold, lanes)
 			got, err := g.decode(b, lanes, c)
 			if err != nil {
@@ -392,8 +413,9 @@ func TestCoderDecode(t *testing.T) {
 			if diff := samePayload(got, &c.Payload); diff != "" {
 				t.Fatalf("%s: %s differs", what, diff)
 			}
-			g.free()
+			g.next()
 		}
+		g.free()
 	})
 }
 
@@ -402,7 +424,8 @@ func TestCoderDamage(t *testing.T) {
 	host := modelTables(t, 1)
 	eachCoder(t, func(t *testing.T, m *bench) {
 		kinds := map[string]int{}
-		for seed := range cases(m, 600, 3000) {
+		g := newCoderRig(t, m, host)
+		for seed := range cases(m, 600, 2000) {
 			r := rand.New(rand.NewPCG(seed, 22))
 			kind, lanes := r.IntN(kindsOfSymbols), 1<<r.IntN(11)
 			c := randomCoderCase(r, host, kind, r.IntN(400), r.IntN(3000))
@@ -433,7 +456,6 @@ func TestCoderDamage(t *testing.T) {
 				}
 			}
 			want, wantErr := decodeOnHost(host, b, lanes, c)
-			g := newCoderRig(t, m, host)
 			got, err := g.decode(b, lanes, c)
 			what := fmt.Sprintf("seed=%d kind=%d lanes=%d", seed, kind, lanes)
 			switch {
@@ -455,8 +477,9 @@ func TestCoderDamage(t *testing.T) {
 				}
 				kinds[name]++
 			}
-			g.free()
+			g.next()
 		}
+		g.free()
 		for _, name := range []string{"none", "symbol", "words", "escape", "states", "group_words", "vectors"} {
 			if kinds[name] == 0 && !testing.Short() {
 				t.Errorf("no case ends with %s: %v", name, kinds)

@@ -57,7 +57,7 @@ if wanted resources && command -v ptxas >/dev/null; then
 	done
 fi
 if wanted check; then
-	"$test" -test.run "${RUN:-^Test(Absent|Source)\$|^Test(Act|Lin|LinActSum4|Lin16|Requantise|DWAct|Pointwise|Moves|Pictures|Latents|SessionsAgree|Errors|Concurrent|NoAllocation)\$/impl=cuda|^Test(Widths|Models)\$//impl=cuda}" \
+	"$test" -test.run "${RUN:-^Test(Absent|Source)\$|^Test(Act|Lin|LinActSum4|Lin16|Requantise|DWAct|Pointwise|Moves|Pictures|Latents|CoderEncode|CoderDecode|CoderDamage|PictureHash|SessionsAgree|Errors|Concurrent|NoAllocation)\$/impl=cuda|^Test(Widths|Models)\$//impl=cuda}" \
 		-test.v -test.timeout 8m >"$logs/check.log" 2>&1 || failed="$failed check"
 	grep -E "^ *--- |^(PASS|FAIL|ok|panic)|_test.go" "$logs/check.log" | cut -c1-300 | head -n 150
 fi

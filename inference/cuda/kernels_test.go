@@ -92,7 +92,7 @@ func cases(m *bench, emulatedCases, deviceCases int) uint64 {
 
 // A rig holds the device memory of one case.
 type rig struct {
-	t    *testing.T
+	t    testing.TB
 	m    *bench
 	held []pointer
 }

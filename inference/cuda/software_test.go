@@ -31,9 +31,10 @@ func TestSoftwareDriver(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", build, err, out)
 	}
-	run := "^Test(Absent|Errors|NoAllocation|Concurrent|Pictures|CallersStream|Events|ForkedGraph)$/impl=cuda:0/sm_80|^TestLatents$/impl=cuda:0"
+	run := "^Test(Absent|Errors|NoAllocation|Concurrent|Pictures|CallersStream|Events|ForkedGraph|CodersAllocateNothing|CodersStream|CodersConcurrently)$/impl=cuda:0/sm_80|^TestCoders$/64x64/impl=cuda:0/sm_80|^TestLatents$/impl=cuda:0"
 	// The timings run too, at a size where they mean nothing: a device's time is not for finding their mistakes.
 	run += "|^TestProfile$/impl=cuda:0/sm_80"
+	run += "|^Test(CoderEncode|CoderDamage|PictureHash|CoderProfile)$/impl=cuda:0/sm_61"
 	again := exec.Command(os.Args[0], "-test.run", run, "-test.v", "-test.short", "-test.bench", "Frames/dir/model/size=64x64/impl=cuda:0,sm_80", "-test.benchtime", "1x")
 	again.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir, "NVCODEC_REQUIRE=cuda", "NVCODEC_SOFTWARE_DRIVER=1", "NVCODEC_PROFILE=1")
 	out, err := again.CombinedOutput()
@@ -45,6 +46,8 @@ func TestSoftwareDriver(t *testing.T) {
 		"--- PASS: TestNoAllocation/impl=cuda:0/sm_80", "--- PASS: TestConcurrent/impl=cuda:0/sm_80",
 		"BenchmarkFrames/dir=decode/", "--- PASS: TestProfile/impl=cuda:0/sm_80",
 		"--- PASS: TestLatents/impl=cuda:0/sm_61", "--- PASS: TestLatents/impl=cuda:0/sm_75",
+		"--- PASS: TestCoderEncode/impl=cuda:0/sm_61", "--- PASS: TestCoderDamage/impl=cuda:0/sm_61", "--- PASS: TestPictureHash/impl=cuda:0/sm_61",
+		"--- PASS: TestCoderProfile/impl=cuda:0/sm_61",
 	} {
 		if !strings.Contains(string(out), want) {
 			t.Errorf("no %q in\n%s", want, out)
