@@ -275,7 +275,9 @@ KERNEL_OF(chooseThreads, 1) void search_choose(u32 *vectors, u64 *nodes, u32 *ti
     Block block = blockRows(cur, w, p.i, p.j < 0 ? 0 : p.j);
     bool reads = p.j >= begin && p.j < end;
     if (node && reads) {
-      while (!known(ahead)) ahead = again(node + p.j);
+      for (u32 n = 0; !known(ahead); ahead = again(node + p.j)) {
+        if (++n >> 26) __builtin_trap(); // half a minute: an error is better than to wait for ever
+      }
     }
     warpBarrier();
     u32 low = reads ? (u32)ahead : 0, high = reads ? (u32)(ahead >> 32) : 0;
