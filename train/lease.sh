@@ -36,7 +36,7 @@ fi
 phases=${PHASES:-$("$python" -c "m = $minutes; print('[[%g,[4,7],16,256,1.5e-4,5e-5],[%g,[7,13],12,256,5e-5,2e-6],[%g,[4,7],12,256,5e-6,1e-6,\"int16\"]]' % (m * 0.6, m * 0.3, m * 0.1))")}
 cd "$root/code"
 export CUDA_VISIBLE_DEVICES=$gpu PYTHONUNBUFFERED=1
-setsid nohup "$python" train.py --data "$root"/part{0,1,2,3,4}/train --watch --judge "$root/part0/judge" --out "$out.pt" "${begin[@]}" \
+setsid nohup "$python" train.py --data "$root"/part{0,1,2,3,4,5,6,7,8,9}/train --watch --judge "$root/part0/judge" --out "$out.pt" "${begin[@]}" \
 	--ci $width --cp $width --seed 7 --calibrate frames.safetensors --keep 2 --state "$out" --phases "$phases" "$@" >>"$root/log/$name" 2>&1 </dev/null &
 echo "lease.sh: $name on GPU $gpu for $minutes minutes, process $!, $root/log/$name"
 "$python" test_kernels.py >>"$root/log/$name-kernels" 2>&1 || echo "lease.sh: the fused kernels fail their test: $root/log/$name-kernels" >&2
