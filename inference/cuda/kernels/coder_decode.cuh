@@ -238,6 +238,7 @@ KERNEL void coder_escapes(DecoderHead *head, PayloadImage *image, i16 *values, c
   barrier();
   for (u32 base = 0; base < tiles && !stop; base += 256) {
     u32 mine = base + thread < tiles ? zeros[base + thread] : 0;
+    barrier();
     tileZeros[thread] = mine;
     if (blockSum(mine) == 0) continue;
     for (u32 tile = 0; tile < 256 && !stop; tile++) {
