@@ -48,7 +48,7 @@ cores=$(nproc)
 export CUDA_CACHE_PATH=$work/cache
 wanted() { case " $parts " in *" $1 "*) return 0 ;; esac; return 1; }
 step() { echo "-- $* (${SECONDS}s)" >&2; }
-families=${FAMILIES:-$("$nvcodec" devices | awk -v d="$device" '$1 == d { for (i = 1; i <= NF; i++) if ($i ~ /^(sm_|fp16)/) print $i }' | paste -sd' ')}
+families=${FAMILIES:-$("$nvcodec" devices | awk -v d="$device" '$1 == d { for (i = 1; i <= NF; i++) if ($i ~ /^(sm_|fp16)/) { sub(/\*/, "", $i); print $i } }' | paste -sd' ')}
 test -n "$families" || { "$nvcodec" devices; echo "FAILED: $device runs no kernels"; exit 1; }
 echo "## Exactness on $("$nvcodec" devices | grep "^$device " | tr -s ' ')"
 echo
