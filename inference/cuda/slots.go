@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/nvcodec/nvcodec/inference"
 	"github.com/nvcodec/nvcodec/yuv"
 )
 
@@ -17,14 +18,16 @@ type slot struct {
 	refs   int
 	memory []byte
 
-	params  []byte // frameParameters
-	picture []byte // as decoded, at padded size
-	field   []byte // the motion vectors, and as such:
+	params  []byte      // frameParameters
+	picture []byte      // as decoded, at padded size
+	shown   *yuv.Planes // of that, the picture
+	field   []byte      // the motion vectors, and as such:
 	vectors []int16
 	result  []byte
-	raw     []byte // encoder: as loaded, tight
-	cut     []byte // encoder: two int64 that a scene cut is judged by
-	input   []byte // decoder: the payload's image
+	raw     []byte      // encoder: as loaded, tight
+	loaded  *yuv.Planes // the same
+	cut     []byte      // encoder: two int64 that a scene cut is judged by
+	input   []byte      // decoder: the payload's image
 
 	graph *codingGraph
 	err   error // decoder: what the host found wrong with the payload
@@ -49,7 +52,7 @@ type pool struct {
 	poison bool // in tests: what comes back
 }
 
-func newPool(m machine, slots int, l *slotLayout, poison bool) (*pool, error) {
+func newPool(m machine, slots int, l *slotLayout, o *inference.CodingOptions, poison bool) (*pool, error) {
 	p := &pool{m: m, poison: poison}
 	for range slots {
 		memory, err := m.host(l.bytes())
@@ -65,11 +68,16 @@ func newPool(m machine, slots int, l *slotLayout, poison bool) (*pool, error) {
 			return part
 		}
 		s.params = take(int64(unsafe.Sizeof(frameParameters{})))
-		s.picture = take(l.picture)
+		if s.picture = take(l.picture); l.picture > 0 {
+			s.shown = planes(s.picture, o.Padded())
+			s.shown.W, s.shown.H = o.W, o.H
+		}
 		s.field = take(l.vectors)
 		s.vectors = int16s(s.field)
 		s.result = take(l.result)
-		s.raw = take(l.raw)
+		if s.raw = take(l.raw); l.raw > 0 {
+			s.loaded = tightPlanes(s.raw, o.W, o.H)
+		}
 		s.cut = take(l.cut)
 		s.input = take(l.input)
 		p.all = append(p.all, s)

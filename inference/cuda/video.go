@@ -131,7 +131,7 @@ func (c *coder) reserve(device int64, l *slotLayout) (err error) {
 	if c.memory, err = allocate(c.network.m, device, c.size); err != nil {
 		return err
 	}
-	c.pool, err = newPool(c.network.m, len(c.flying), l, c.backend.poison)
+	c.pool, err = newPool(c.network.m, len(c.flying), l, &c.o, c.backend.poison)
 	return err
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/nvcodec/nvcodec/inference"
-	"github.com/nvcodec/nvcodec/yuv"
 )
 
 // A decoder decodes whole frames. The host reads a payload's vectors, which depend on nothing but the frame before's,
@@ -25,7 +24,6 @@ type decoder struct {
 	before  *slot // the frame submitted last; a reference
 	broken  error // what was wrong with a payload; until Reset nothing is decoded
 	decoded inference.Decoded
-	picture yuv.Planes
 }
 
 // OpenDecoder plans every graph, takes all memory and makes the streams.
@@ -190,9 +188,7 @@ func (d *decoder) Receive() (*inference.Decoded, error) {
 		d.broken = err
 		return nil, &inference.PayloadError{Err: err}
 	}
-	d.picture = *planes(s.picture, d.size)
-	d.picture.W, d.picture.H = d.o.W, d.o.H
-	d.decoded = inference.Decoded{Picture: &d.picture, Tail: tail}
+	d.decoded = inference.Decoded{Picture: s.shown, Tail: tail}
 	if !d.o.NoHash {
 		d.decoded.Hash = r.Hash
 	}

@@ -37,7 +37,6 @@ type encoder struct {
 	fieldBefore bool // the frame submitted last had vectors
 
 	coded   inference.Coded
-	picture yuv.Planes
 	payload entropy.Payload // its vectors
 }
 
@@ -175,7 +174,7 @@ func (e *encoder) Load(src *yuv.Planes) error {
 	}
 	n := e.loaded
 	s := e.take(n)
-	tightPlanes(s.raw, src.W, src.H).Pad(src)
+	s.loaded.Pad(src)
 	// The raw picture before has been padded, on this same stream.
 	e.prepare.put(e.own(e.at.raw), s.raw)
 	e.prepare.after(e.network, n-2)
@@ -294,11 +293,7 @@ func (e *encoder) Receive() (*inference.Coded, error) {
 	if e.coded.Payload, e.err = e.writer.append(e.coded.Payload, s.result, &e.payload); e.err != nil {
 		return nil, e.failed()
 	}
-	if e.o.Pictures {
-		e.picture = *planes(s.picture, e.size)
-		e.picture.W, e.picture.H = e.o.W, e.o.H
-		e.coded.Picture = &e.picture
-	}
+	e.coded.Picture = s.shown
 	e.lend()
 	return &e.coded, nil
 }
