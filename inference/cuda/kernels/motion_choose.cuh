@@ -188,11 +188,19 @@ struct Choice {
   u32 whole;
 };
 
-// candidateKey is cost << 4 | number of the candidate of four lanes; the greatest where there is none.
-DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, Part q, const Block &block, u32 v, bool there, i32 number) {
+// A Trial is the candidates of a warp, four lanes each, and what is read to judge them.
+struct Trial {
+  u32 v;
+  Window<laneRows> f;
+};
+
+// begin reads what it takes to judge v; there is work to do while it comes.
+DEVICE Trial begin(const Choice &c, const Place &p, u32 v) { return Trial{v, window<laneRows>(c.ref, p.i, p.j, laneIndex() & 3, unpacked(v))}; }
+
+// finish is the least cost << 4 | number; candidates count where they are there.
+DEVICE u32 finish(const Choice &c, const Place &p, const Around &a, Part q, const Block &block, const Trial &t, bool there, i32 number) {
   i32 lane = laneIndex();
-  Window<laneRows> f = window<laneRows>(c.ref, p.i, p.j, lane & 3, unpacked(v));
-  warpBarrier(); // it is to come while the rate is computed
+  u32 v = t.v;
   Node self = {v, codedAs(a, v)};
   q.around.left = q.left ? self : q.around.left;
   q.around.up = q.up ? self : q.around.up;
@@ -203,31 +211,46 @@ DEVICE u32 candidateKey(const Choice &c, const Place &p, const Around &a, Part q
     i32 zero = (i32)shuffle((u32)bits, lane / 4 * 4 + 1);
     bits = (lane & 3) == 0 ? (v == c.whole && zero < bits ? zero : bits) : 0;
   }
-  u32 cost = sumOfFour(16 * windowSAD(f, block.line) + (u32)(c.lambda * bits));
-  return there && inside(unpacked(v), c.limit) ? cost << 4 | (u32)number : ~0u;
+  u32 cost = sumOfFour(16 * windowSAD(t.f, block.line) + (u32)(c.lambda * bits));
+  return leastOfEight(there && inside(unpacked(v), c.limit) ? cost << 4 | (u32)number : ~0u);
 }
 
-// decide is what a block takes. All lanes come to it together.
-DEVICE Node decide(const Choice &c, const Place &p, u32 found, const Block &block) {
+// A Base is the best of the first candidates, its cost << 4, and what the next eight are judged by.
+struct Base {
+  Around around;
+  Part part;
+  u32 v, key;
+};
+
+// firstBest judges the first candidates. All lanes come to it together.
+DEVICE Base firstBest(const Choice &c, const Place &p, u32 found, const Block &block) {
   i32 four = laneIndex() / 4;
-  Around a = around(p);
-  Part q = part(p, a, laneIndex() & 3);
-  u32 v = candidate(a, p.pass > 0 ? p.own.v : c.whole, found, four);
-  u32 best = leastOfEight(candidateKey(c, p, a, q, block, v, true, four));
+  Base b;
+  b.around = around(p);
+  Trial t = begin(c, p, candidate(b.around, p.pass > 0 ? p.own.v : c.whole, found, four));
+  warpBarrier();
+  b.part = part(p, b.around, laneIndex() & 3);
+  b.key = finish(c, p, b.around, b.part, block, t, true, four);
   // Two more where they are, which are often the same as others.
-  bool next = p.pass > 0 && p.j + 1 < p.wb && !any(v == p.next.v), below = p.pass > 0 && p.i + 1 < p.hb && !any(v == p.below.v);
+  bool next = p.pass > 0 && p.j + 1 < p.wb && !any(t.v == p.next.v), below = p.pass > 0 && p.i + 1 < p.hb && !any(t.v == p.below.v);
   if (next | below) {
-    u32 more = four == 0 ? p.next.v : p.below.v;
-    u32 key = leastOfEight(candidateKey(c, p, a, q, block, more, four == 0 ? next : four == 1 && below, 8 + four));
-    best = key < best ? key : best;
+    Trial more = begin(c, p, four == 0 ? p.next.v : p.below.v);
+    warpBarrier();
+    u32 key = finish(c, p, b.around, b.part, block, more, four == 0 ? next : four == 1 && below, 8 + four);
+    b.key = key < b.key ? key : b.key;
   }
-  u32 base = shuffle(v, (i32)(best & 7) * 4);
-  base = best & 8 ? (best & 1 ? p.below.v : p.next.v) : base;
-  u32 key = leastOfEight(candidateKey(c, p, a, q, block, packed(neighbour(unpacked(base), four, 1)), true, four + 1));
-  best &= ~15u;
-  best = key < best ? key : best;
-  v = (best & 15) == 0 ? base : packed(neighbour(unpacked(base), (i32)(best & 15) - 1, 1));
-  u32 how = codedAs(a, v);
+  b.v = shuffle(t.v, (i32)(b.key & 7) * 4);
+  b.v = b.key & 8 ? (b.key & 1 ? p.below.v : p.next.v) : b.v;
+  b.key &= ~15u;
+  return b;
+}
+
+// lastBest judges the eight around the best, which have been begun, and is what the block takes.
+DEVICE Node lastBest(const Choice &c, const Place &p, const Base &b, const Block &block, const Trial &t) {
+  u32 key = finish(c, p, b.around, b.part, block, t, true, laneIndex() / 4 + 1);
+  key = key < b.key ? key : b.key;
+  u32 v = (key & 15) == 0 ? b.v : packed(neighbour(unpacked(b.v), (i32)(key & 15) - 1, 1));
+  u32 how = codedAs(b.around, v);
   bool changed = p.pass == 0 || v != p.own.v || how != (p.own.flags & howMask);
   return Node{v, how | (changed ? isChanged : 0) | isKnown};
 }
@@ -264,7 +287,7 @@ KERNEL_OF(chooseThreads, 1) void search_choose(u32 *vectors, u64 *nodes, u32 *ti
   if (lane == 4 && p.i + 1 < p.hb) word = before + first + p.wb;
   if (lane == 5) word = found + first;
   bool right = lane == 0 || lane == 1 || lane == 3;
-  i32 begin = right ? -1 : 0, end = right ? p.wb - 1 : p.wb; // blocks for which there is one
+  i32 start = right ? -1 : 0, end = right ? p.wb - 1 : p.wb; // blocks for which there is one
   u64 ahead = 0;
   if (right) {
     if (node) ahead = peek(node - 1);
@@ -273,7 +296,7 @@ KERNEL_OF(chooseThreads, 1) void search_choose(u32 *vectors, u64 *nodes, u32 *ti
 
   for (p.j = -1; p.j < p.wb; p.j++) {
     Block block = blockRows(cur, w, p.i, p.j < 0 ? 0 : p.j);
-    bool reads = p.j >= begin && p.j < end;
+    bool reads = p.j >= start && p.j < end;
     if (node && reads) {
       for (u32 n = 0; !known(ahead); ahead = again(node + p.j)) {
         if (++n >> 26) __builtin_trap(); // half a minute: an error is better than to wait for ever
@@ -288,12 +311,21 @@ KERNEL_OF(chooseThreads, 1) void search_choose(u32 *vectors, u64 *nodes, u32 *ti
     p.below = Node{shuffle(low, 2), shuffle(high, 2)};
     p.keptNext = shuffle(low, 3), p.keptBelow = shuffle(low, 4);
     u32 here = shuffle(low, 5);
-    reads = p.j + 1 >= begin && p.j + 1 < end;
+    bool same = p.j < 0 || settled(p);
+    Base best = {};
+    Trial last = {};
+    if (!same) {
+      best = firstBest(c, p, here, block);
+      last = begin(c, p, packed(neighbour(unpacked(best.v), lane / 4, 1)));
+    }
+    // What the next block needs is asked for late, since the row above is hardly ahead, but early enough to be here then.
+    reads = p.j + 1 >= start && p.j + 1 < end;
     ahead = 0;
     if (node && reads) ahead = peek(node + p.j + 1);
     if (word && reads) ahead = word[p.j + 1];
     if (p.j < 0) continue;
-    p.left = settled(p) ? Node{p.own.v, (p.own.flags & howMask) | isKnown} : decide(c, p, here, block);
+    warpBarrier();
+    p.left = same ? Node{p.own.v, (p.own.flags & howMask) | isKnown} : lastBest(c, p, best, block, last);
     if (lane == 0) {
       publish(mine + first + p.j, (u64)p.left.flags << 32 | p.left.v);
       if (p.pass + 1 == choosePasses) vectors[first + p.j] = p.left.v;
