@@ -11,6 +11,9 @@ type call struct {
 	args    []uint64
 	threads int // of a block; 0: 256
 	shared  int // bytes of dynamic shared memory that a block has
+
+	aside bool // runs beside the calls behind it,
+	joins bool // up to this one
 }
 
 // block returns how many threads a block has.

@@ -2,6 +2,8 @@
 
 package cuda
 
+import "slices"
+
 // A pipeline is what coders of whole frames are made of: stages, each a stream of its own, that frames pass one after
 // the other. Buffers on the device lie at fixed places, which captured graphs need, and most exist twice, for frames of
 // even and of odd number: before a stage fills one, it waits for the stages that may still read what frame n-2 left
@@ -18,6 +20,7 @@ type stage struct {
 	p      *pipeline
 	m      machine
 	passed []event // frame n's is passed[n%len]
+	fork   *fork   // nil until calls want a second stream
 }
 
 // newPipeline wants so many frames in flight.
@@ -104,15 +107,18 @@ func (s *stage) do(p *part) {
 
 // part prepares calls for s.
 func (s *stage) part(calls []call) (*part, error) {
-	p := &part{}
-	for _, c := range calls {
-		l, err := s.m.prepare(c)
-		if err != nil {
+	if s.fork == nil && slices.ContainsFunc(calls, func(c call) bool { return c.aside }) {
+		var err error
+		if s.fork, err = newFork(s.p.backend, s.m); err != nil {
 			return nil, err
 		}
-		p.steps = append(p.steps, l)
 	}
-	return p, nil
+	f := s.fork
+	if f == nil {
+		f = &fork{m: s.m}
+	}
+	steps, err := f.launches(calls)
+	return &part{steps: steps}, err
 }
 
 // sync waits for every stage.
@@ -137,6 +143,9 @@ func (p *pipeline) close() error {
 	for _, s := range p.stages {
 		for _, e := range s.passed {
 			keep(e.close())
+		}
+		if s.fork != nil {
+			keep(s.fork.close())
 		}
 		keep(s.m.close())
 	}

@@ -49,6 +49,7 @@ type value struct {
 	offset    int64
 	tables    int64 // inCoding: where the symbols' tables stand
 	picture   int
+	branch    branch
 	life      *lifetime
 	sum       bool     // an actsum4 that computes the lin in front of it too
 	sources   []source // of a value that is gathered
@@ -87,6 +88,7 @@ func newPlan(g *inference.Graph, s inference.Size, encode bool, f *fusion) (*pla
 	p.gather()
 	p.join()
 	p.chain(f.chains)
+	p.split()
 	p.settle()
 	for _, v := range p.values {
 		if v.node.Kind != inference.Picture && v.node.Kind != inference.Field && v.count() > math.MaxInt32/2 {
@@ -227,7 +229,7 @@ func (p *plan) allot() {
 			for _, r := range v.readers {
 				last = max(last, r.order)
 			}
-			if res := v.overwrites(); res != nil {
+			if res := v.overwrites(); res != nil && !crosses(v, res) {
 				v.life = res.life
 				v.life.last = last
 				continue
@@ -240,6 +242,7 @@ func (p *plan) allot() {
 			all = append(all, v.life)
 		}
 	}
+	p.keep(all)
 	p.arena = stack(all)
 	for _, v := range p.values {
 		if v.place == inArena {

@@ -82,17 +82,9 @@ func (d *decoder) layout() (device int64, slot *slotLayout) {
 
 // calls is everything that the device does of a frame.
 func (d *decoder) calls(g *codingGraph, parity int) []call {
-	var calls []call
-	for level := range g.levels {
-		for _, v := range g.plan.values {
-			if v.level == level {
-				calls = append(calls, d.net.compile(v, parity)...)
-			}
-		}
-		if level < g.levels-1 {
-			calls = append(calls, decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), d.memory)...)
-		}
-	}
+	calls := d.net.frameCalls(g.plan, parity, func(level int) []call {
+		return decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), d.memory)
+	})
 	if !d.o.NoHash {
 		calls = append(calls, d.hash.calls(d.memory+pointer(d.hashAt), d.place(d.net.layout.pictures, 1-parity), d.net.frameParameters())...)
 	}

@@ -141,11 +141,7 @@ func (e *encoder) assemble() error {
 			return err
 		}
 		for _, g := range e.graphs {
-			var calls []call
-			for _, v := range g.plan.values {
-				calls = append(calls, e.net.compile(v, p)...)
-			}
-			calls = append(calls, gatherCalls(e.tables, g.sections, e.net.frameParameters(), e.own(e.at.scratch[p]))...)
+			calls := append(e.net.frameCalls(g.plan, p, nil), gatherCalls(e.tables, g.sections, e.net.frameParameters(), e.own(e.at.scratch[p]))...)
 			if g.network[p], err = e.network.part(calls); err != nil {
 				return err
 			}
