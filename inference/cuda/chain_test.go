@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/nvcodec/nvcodec/inference/kernel"
@@ -197,6 +198,57 @@ func TestChain(t *testing.T) {
 				})
 			}
 			g.free()
+		}
+	})
+}
+
+// TestChainSpeed prints, with NVCODEC_PROFILE set, how long a block and the next one's first lin take at 240x136
+// positions: by tiles of a warp, warps of a block and shared memory. Its numbers are random: what they are does not show.
+func TestChainSpeed(t *testing.T) {
+	if os.Getenv("NVCODEC_PROFILE") == "" {
+		t.Skip("NVCODEC_PROFILE is not set")
+	}
+	eachDevice(t, func(t *testing.T, b *backend) {
+		if b.sm < 80 {
+			t.Skip("no chains")
+		}
+		opened, err := b.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &bench{machine: opened}
+		g := &rig{t: t, m: m}
+		r := rand.New(rand.NewPCG(1, 30))
+		h, w := 136, 240
+		if software {
+			h, w = 2, 8
+		}
+		for _, c := range []int{192, 128} {
+			k := chain{c: c, head: chainDepthwise, conv: chainConvOf(r, c/2), lin: chainLinOf(r, c/2, c), up: chainLinOf(r, c, 2*c), down: chainLinOf(r, c/2, c), tails: []*kernel.Lin{chainLinOf(r, c, c/2)}}
+			weights, ok := k.pack()
+			if !ok {
+				t.Fatal("cannot be packed")
+			}
+			_, stage := chainStage(c)
+			a, x, next := upload(g, fill16(r, h*w*c/2)), upload(g, fill16(r, h*w*c)), upload(g, make([]int16, h*w*c/2))
+			for tiles := 1; tiles <= 2; tiles++ {
+				for _, share := range []int{1, 2, 4} {
+					for _, shared := range []int{m.shared(), 99 << 10} {
+						run := &chainRun{c: c, head: chainDepthwise, tiles: tiles, h: h, w: w, n: h * w, src: a, dst: x, res: x, weights: upload(g, weights), stages: len(weights) / stage,
+							conv: int(k.conv.Shift), lin: 40, f: 11, up: 40, down: 40}
+						run.tails[0] = chainTail{dst: next, n: c / 2, shift: 40, f: 11}
+						one := callChain(run, share*m.processors(), shared)
+						step, err := m.prepare(one)
+						g.must(err)
+						d := timed(t, m, step)
+						t.Logf("chain %d, %d tiles a warp, %2d warps, %d blocks, %3d KiB: %.1f us, %.0f Tproducts/s", c, tiles, one.threads/32, one.grid, one.shared>>10, micros(d), float64(7*h*w*c*c)/d.Seconds()/1e12)
+					}
+				}
+			}
+		}
+		g.free()
+		if err := m.finish(); err != nil {
+			t.Error(err)
 		}
 	})
 }
