@@ -83,7 +83,7 @@ func TestDCVCRT(t *testing.T) {
 				for _, k := range s.Symbols {
 					kinds[k]++
 				}
-				if len(kinds) < 5 && i > 0 {
+				if len(kinds) < 4 && i > 0 {
 					t.Errorf("wide %v: frame %d, section %s: symbols %v", wide, i, s.Name, kinds)
 				}
 			}

@@ -15,12 +15,6 @@ func (s *session) compile(v *value, parity int) []call {
 		}
 		return []call{s.compileChain(c, parity)}
 	}
-	if c := v.chain; c != nil {
-		if v != c.members[0] {
-			return nil
-		}
-		return []call{s.compileChain(c, parity)}
-	}
 	at := func(x *value) pointer { return s.address(x, parity) }
 	tensor := func(role string) pointer { return s.weights.pointer(n.Tensors[role]) }
 	w, h, positions := s.size.W, s.size.H, v.positions()
@@ -30,6 +24,12 @@ func (s *session) compile(v *value, parity int) []call {
 	}
 	if v.sources != nil {
 		return callsGather(at(v), vectors, s.frameParameters(), v.h, v.w, s.pieces(v, parity)...)
+	}
+	if v.group != nil {
+		return []call{s.compileGroup(v, parity)}
+	}
+	if calls, ok := s.compileImported(v, parity); ok {
+		return calls
 	}
 	switch n.Op {
 	case "source", "reference", "vectors", "memory_in", "feature_in":

@@ -133,11 +133,11 @@ func TestReadThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range p.values {
-		if !gathers(v.node.Op) || v.node.Op == "clamp" { // clamps: TestLatentLaunches
+		if !gathers(v.node) || v.node.Op == "clamp" { // clamps: TestLatentLaunches
 			continue
 		}
 		through := !slices.ContainsFunc(nodesReading(g, v.node.Out), func(n *inference.Node) bool {
-			return !gathers(n.Op) && (n.Op != "picture" || v.node.Op != "pack")
+			return !gathers(n) && (n.Op != "picture" || v.node.Op != "pack")
 		})
 		if through != (v.place == nowhere) {
 			t.Errorf("%s = %s: read through %v, want %v", v.node.Out, v.node.Op, v.place == nowhere, through)

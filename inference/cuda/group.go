@@ -44,49 +44,55 @@ type groupLayer struct {
 	taps    int
 	bytes   int // of a block's weights and constants
 	table   int // bytes of the table in shared memory
-	packed  []byte
+	outcome outcome
+	wide    bool
 }
 
 // groupMemory is how much shared memory a block of threads can have.
 const groupMemory = 227 << 10
 
-// packGroup arranges a layer of weights [out][taps*in], or returns nil if these kernels cannot compute it. table is that
+// newGroupLayer returns how these kernels compute a layer of weights [out][taps*in], or nil if they cannot. table is that
 // of looked and lookedSum, see foldTable.
-func packGroup(l *kernel.Lin, taps int, o outcome, table []byte) *groupLayer {
-	wide := l.W16 != nil
-	g := &groupLayer{in: l.In / taps, out: l.Out / o.parts(), steps: (l.In + 31) / 32, taps: taps, table: (len(table) + 15) / 16 * 16}
-	if g.in%8 != 0 || g.out%8 != 0 || taps == 9 && g.in%128 != 0 || wide && o == gated {
+func newGroupLayer(l *kernel.Lin, taps int, o outcome, table []byte) *groupLayer {
+	g := &groupLayer{
+		in: l.In / taps, out: l.Out / o.parts(), steps: (l.In + 31) / 32, taps: taps, table: (len(table) + 15) / 16 * 16, outcome: o, wide: l.W16 != nil,
+	}
+	_, shift, ok := g.normalise(l)
+	if !ok || g.in%8 != 0 || g.out%8 != 0 || taps == 9 && g.in%128 != 0 || g.wide && o == gated || !g.choose() {
 		return nil
 	}
-	mul, shift, ok := normalise(l, wide)
-	if !ok {
-		return nil
+	if g.shift = shift; !g.wide {
+		g.shift -= 32 // the kernels begin with the product's upper word
 	}
-	planes := 1
-	if wide {
-		planes = 2
+	return g
+}
+
+// planes returns how many bytes a weight has.
+func (g *groupLayer) planes() int {
+	if g.wide {
+		return 2
 	}
-	if !g.choose(o, planes) {
-		return nil
-	}
-	if g.shift = shift; !wide {
-		g.shift -= 32
-	}
-	perBlock := g.n / o.parts()
+	return 1
+}
+
+// pack arranges weights and constants.
+func (g *groupLayer) pack(l *kernel.Lin) []byte {
+	mul, shift, _ := g.normalise(l)
+	planes, perBlock := g.planes(), g.n/g.outcome.parts()
 	weights := g.n * 32 * planes * g.steps
-	g.packed = make([]byte, g.blocks*g.bytes)
+	packed := make([]byte, g.blocks*g.bytes)
 	for place := range g.blocks * g.n {
 		block, column := place/g.n, place%g.n
-		c, part := groupChannel(column, g.n, o.parts())
+		c, part := groupChannel(column, g.n, g.outcome.parts())
 		if block*perBlock+c >= g.out {
 			continue
 		}
 		row := part*g.out + block*perBlock + c
-		at := g.packed[block*g.bytes:]
+		at := packed[block*g.bytes:]
 		for i := range l.In {
 			step, k := i/32, groupInput(i%32)
 			from := step*planes*g.n*32 + column/8*256 + k/16*128 + column%8*16 + k%16
-			if wide {
+			if g.wide {
 				w := l.W16[row*l.In+i]
 				at[from], at[from+g.n*32] = byte(w>>8), byte(w)
 			} else {
@@ -101,15 +107,15 @@ func packGroup(l *kernel.Lin, taps int, o outcome, table []byte) *groupLayer {
 		}
 		binary.LittleEndian.PutUint64(at[weights+4*g.n+8*constant:], uint64(add))
 	}
-	return g
+	return packed
 }
 
 // normalise returns multipliers and a shift that give the same as the layer's. With int8 weights the shift is at least
 // 32, so that a product's upper word is all that counts: both are scaled by a power of two, which |acc| < 2^31 and
 // mul < 2^31 leave room for. ok is false where the multipliers are too large for that.
-func normalise(l *kernel.Lin, wide bool) (mul []int32, shift int, ok bool) {
+func (g *groupLayer) normalise(l *kernel.Lin) (mul []int32, shift int, ok bool) {
 	shift = int(l.Shift)
-	if wide || shift >= 32 {
+	if g.wide || shift >= 32 {
 		return l.Mul, shift, true
 	}
 	up := 32 - shift
@@ -123,7 +129,8 @@ func normalise(l *kernel.Lin, wide bool) (mul []int32, shift int, ok bool) {
 }
 
 // choose takes the kernel whose blocks of channels fit and leave the least unused; it reports whether there is one.
-func (g *groupLayer) choose(o outcome, planes int) bool {
+func (g *groupLayer) choose() bool {
+	o, planes := g.outcome, g.planes()
 	name := [...]string{"group_lin", "group_gated", "group_looked", "group_lookedsum"}[o]
 	sizes := [...][]int{{128, 96, 64}, {128}, {128, 64}, {128, 64}}[o]
 	if g.taps == 9 {

@@ -126,7 +126,7 @@ func TestGroup(t *testing.T) {
 				table = foldable(r)
 				folded = foldTable(table)
 			}
-			g := packGroup(l, 1, o, folded)
+			g := newGroupLayer(l, 1, o, folded)
 			if g == nil {
 				t.Fatalf("seed=%d: no kernel for %d to %d", seed, l.In, l.Out)
 			}
@@ -146,7 +146,7 @@ func TestGroup(t *testing.T) {
 			}
 			want := groupWant(l, o, src, res, table, f)
 			b := &rig{t: t, m: m}
-			s, w := upload(b, src), upload(b, g.packed)
+			s, w := upload(b, src), upload(b, g.pack(l))
 			var looks pointer
 			if folded != nil {
 				looks = upload(b, tableBytes(folded))
@@ -189,12 +189,12 @@ func TestGroupConv3(t *testing.T) {
 			src := fill16(r, h*w*in)
 			want := make([]int16, h/stride*(w/stride)*out)
 			c.Apply(want, src, h, w, 0, h/stride)
-			g := packGroup(l, 9, plain, nil)
+			g := newGroupLayer(l, 9, plain, nil)
 			if g == nil {
 				t.Fatalf("seed=%d: no kernel for %d to %d", seed, in, out)
 			}
 			b := &rig{t: t, m: m}
-			s, p := upload(b, src), upload(b, g.packed)
+			s, p := upload(b, src), upload(b, g.pack(l))
 			run(b, fmt.Sprintf("seed=%d conv3 %d to %d at %dx%d, stride %d", seed, in, out, w, h, stride), want, nil, func(dst pointer) call {
 				return callGroup(g, dst, s, 0, p, 0, int64(len(want)/out), 0, h, w, stride, 1+r.IntN(5))
 			})
@@ -213,7 +213,7 @@ func TestGroupRefuses(t *testing.T) {
 		return l
 	}
 	none := func(*kernel.Lin) {}
-	if packGroup(layer(64, 64, none), 1, plain, nil) == nil {
+	if newGroupLayer(layer(64, 64, none), 1, plain, nil) == nil {
 		t.Error("64 to 64 has no kernel")
 	}
 	for name, l := range map[string]*kernel.Lin{
@@ -223,11 +223,11 @@ func TestGroupRefuses(t *testing.T) {
 		"mul too large": layer(64, 64, func(l *kernel.Lin) { l.Shift, l.Mul[63] = 31, 1<<30 }),
 		"shift 0":       layer(64, 64, func(l *kernel.Lin) { l.Shift = 0 }),
 	} {
-		if packGroup(l, 1, plain, nil) != nil {
+		if newGroupLayer(l, 1, plain, nil) != nil {
 			t.Errorf("%s: there is a kernel", name)
 		}
 	}
-	if packGroup(layer(9*64, 64, none), 9, plain, nil) != nil {
+	if newGroupLayer(layer(9*64, 64, none), 9, plain, nil) != nil {
 		t.Error("conv3 of 64 channels: there is a kernel")
 	}
 }

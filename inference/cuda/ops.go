@@ -82,16 +82,21 @@ func callLin16(dst, src, res pointer, w, bias, mul pointer, n int64, in, out, sh
 }
 
 // callDWAct computes tiles of 8 rows and 32 channels, of 16 columns or, so that every multiprocessor has some, of 8.
+// callDWAct has no activation where f is 0.
 func callDWAct(dst, src pointer, w, bias, mul pointer, h, width, c, f, shift, processors int) call {
 	args := arg(dst, src, w, bias, mul, h, width, c, f, shift)
+	name := "dwact"
+	if f == 0 {
+		name = "dw"
+	}
 	if c%8 != 0 {
-		return call{kernel: "dwact_1", grid: blocks(int64(h) * int64(width) * int64(c)), args: args}
+		return call{kernel: name + "_1", grid: blocks(int64(h) * int64(width) * int64(c)), args: args}
 	}
 	tiles := func(columns int) int { return (h + 7) / 8 * ((width + columns - 1) / columns) * ((c + 31) / 32) }
 	if n := tiles(16); n >= 3*processors {
-		return call{kernel: "dwact_large", grid: n, args: args}
+		return call{kernel: name + "_large", grid: n, args: args}
 	}
-	return call{kernel: "dwact_small", grid: tiles(8), args: args}
+	return call{kernel: name + "_small", grid: tiles(8), args: args}
 }
 
 func callActSum4(dst, src pointer, n int64, c, f int) call {

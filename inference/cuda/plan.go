@@ -54,8 +54,9 @@ type value struct {
 	sum       bool     // an actsum4 that computes the lin in front of it too
 	sources   []source // of a value that is gathered
 	chain     *valueChain
-	activated bool   // what is stored has been through the activation of its reader
-	by        *value // a reader that computes this one too, of a code_y or latent
+	group     *grouping // how it is computed, with what only it reads
+	activated bool      // what is stored has been through the activation of its reader
+	by        *value    // a reader that computes this one too, of a code_y or latent
 }
 
 func (v *value) positions() int64 { return int64(v.h) * int64(v.w) }
@@ -84,6 +85,7 @@ func needs(n *inference.Node, encode bool) []string {
 func newPlan(g *inference.Graph, s inference.Size, encode bool, f *fusion) (*plan, error) {
 	p := &plan{graph: g, encode: encode, size: s}
 	p.arrange()
+	p.group(f.groups)
 	p.fuse(f.sums)
 	p.gather()
 	p.join()
@@ -174,7 +176,7 @@ func summed(g *inference.Graph, tensors map[string]*inference.Tensor) map[string
 // fuse has the sums of these lins compute them.
 func (p *plan) fuse(lins map[string]bool) {
 	for _, v := range p.values {
-		if v.node.Op != "actsum4" || !lins[v.node.In[0]] {
+		if v.group != nil || v.node.Op != "actsum4" || !lins[v.node.In[0]] {
 			continue
 		}
 		lin := v.in[0]

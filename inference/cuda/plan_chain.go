@@ -22,6 +22,7 @@ import (
 type fusion struct {
 	sums   map[string]bool // lins that the gated sum behind them computes
 	chains []*nodeChain
+	groups []*grouping // what kernels of compute capability 9.0 alone compute
 }
 
 // A nodeChain is the nodes of one chain; those that it has not are nil.
@@ -83,7 +84,15 @@ func fuse(g *inference.Graph, tensors map[string]*inference.Tensor, family int) 
 		s.tail(&g.Nodes[i])
 	}
 	f.chains = slices.DeleteFunc(s.chains, func(c *nodeChain) bool { return c.head == chainCopy && len(c.tails) == 0 })
+	if family == 90 {
+		f.groups = groupings(g, tensors, f.chained)
+	}
 	return f
+}
+
+// chained reports whether a chain computes a node.
+func (f *fusion) chained(n *inference.Node) bool {
+	return slices.ContainsFunc(f.chains, func(c *nodeChain) bool { return slices.Contains(c.nodes(), n) })
 }
 
 type chainSearch struct {

@@ -91,9 +91,13 @@ func (w *weights) collect(family int) map[string][]byte {
 				blobs[key] = packChain(c, w.model.Tensors)
 			}
 		}
+		w.collectGroups(f.groups, blobs)
 		for i := range g.Nodes {
 			n := &g.Nodes[i]
 			t := w.model.Tensors[n.Tensors["w"]]
+			if grouped(f.groups, n) {
+				continue
+			}
 			if n.Op != "lin" || t.Type != "I8" {
 				for _, tensor := range n.Tensors {
 					raw(tensor)

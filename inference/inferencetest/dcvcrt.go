@@ -72,7 +72,8 @@ func (b *dcvcrt) tables() {
 // layer names weights, bias, mul and shift of n, which sums k products of values with fromF fractional bits, and keeps
 // the values' size times gain.
 func (b *dcvcrt) layer(n *inference.Node, shape []int, k, fromF int, gain float64) {
-	typ, shift, rms := "I8", 24, math.Min(40, 60000/float64(k))
+	// A shift of 32 leaves the upper word of a product, where mul holds that.
+	typ, shift, rms := "I8", 32, math.Min(40, 60000/float64(k))
 	if b.c.Wide && len(shape) > 0 && shape[0] == n.C { // depthwise weights have 8 bits always
 		typ, shift, rms = "I16", 30, 8000
 	}
@@ -92,6 +93,9 @@ func (b *dcvcrt) layer(n *inference.Node, shape []int, k, fromF int, gain float6
 		return w
 	})
 	scale := gain / (rms * math.Sqrt(float64(k))) * math.Exp2(float64(n.F-fromF))
+	if shift == 32 && scale > 0.3 {
+		shift = 24
+	}
 	if n.Ints == nil {
 		n.Ints = map[string]int{}
 	}
@@ -149,7 +153,11 @@ func (b *dcvcrt) down(name string, x node, o int) node {
 }
 
 func (b *dcvcrt) up(name string, x node, o int) node {
-	return b.block(name, b.d2s(name+".shuffle", b.lin(name+".up", x, 4*o, chainF, 1)), o, true)
+	gain := 1.0
+	if x.F == 0 {
+		gain = 1.0 / 16 // z, whose integers are large
+	}
+	return b.block(name, b.d2s(name+".shuffle", b.lin(name+".up", x, 4*o, chainF, gain)), o, true)
 }
 
 func (b *dcvcrt) pack(name string, picture node) node {

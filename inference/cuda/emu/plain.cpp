@@ -8,7 +8,7 @@
 
 K(actsum4_8, false) K(actsum4_1, false)
 K(compensate, false)
-K(dwact_large, true) K(dwact_small, true) K(dwact_1, false)
+K(dwact_large, true) K(dwact_small, true) K(dwact_1, false) K(dw_large, true) K(dw_small, true) K(dw_1, false)
 K(gather_8, false) K(gather_1, false)
 K(unpack, false)
 K(code_z, false) K(y_tables_8, false) K(y_tables_1, false) K(latent_8, false) K(latent_1, false) K(unstep, false)

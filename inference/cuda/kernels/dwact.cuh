@@ -1,4 +1,4 @@
-// The 3x3 depthwise correlation of act(x) with zero padding: weights [9][c].
+// The 3x3 depthwise correlation of act(x), or of x, with zero padding: weights [9][c].
 //
 // A block of threads computes Strips*Strip rows and Columns columns of 32 channels. First it activates its inputs, each
 // once, and lays them in shared memory as words of two rows, which are what one instruction multiplies by two taps; zero
@@ -25,7 +25,7 @@ DEVICE void dwactStore(i16 *dst, const i32 (*acc)[4], i32x4 mul, i32 rows, i64 p
   }
 }
 
-template <int Columns, int Strips, int Strip>
+template <bool Active, int Columns, int Strips, int Strip>
 DEVICE void dwactOf(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i32 h, i32 w, i32 c, i32 f, i32 shift) {
   enum { Quads = 8, Rows = Strips * Strip, Pairs = Rows / 2 + 1, Wide = Columns + 2, Inputs = Pairs * Wide * Quads, Rounds = (Inputs + 255) / 256 };
   static_assert(Columns * Strips * Quads == 256, "a thread for each strip");
@@ -54,7 +54,10 @@ DEVICE void dwactOf(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias
     u32x4 pair;
     UNROLL for (int k = 0; k < 4; k++) {
       u32 a = x[round][0][k / 2], b = x[round][1][k / 2];
-      pair[k] = k % 2 == 0 ? halves(act((i16)a, f), act((i16)b, f)) : halves(act((i32)a >> 16, f), act((i32)b >> 16, f));
+      if (!Active)
+        pair[k] = permute(a, b, k % 2 == 0 ? 0x5410 : 0x7632);
+      else
+        pair[k] = k % 2 == 0 ? halves(act((i16)a, f), act((i16)b, f)) : halves(act((i32)a >> 16, f), act((i32)b >> 16, f));
     }
     if (at < Inputs) inputs[at] = pair;
   }
@@ -87,23 +90,34 @@ DEVICE void dwactOf(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias
     dwactStore<false, Strip>(to, acc, m, h - y, (i64)w * c, shift);
 }
 
-#define DWACT(name, columns, strips, strip)                                                                                                                  \
+#define DWACT(name, active, columns, strips, strip)                                                                                                                  \
   KERNEL void name(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i64 h, i64 w, i64 c, i64 f, i64 shift) {                    \
-    dwactOf<columns, strips, strip>(dst, src, weights, bias, mul, (i32)h, (i32)w, (i32)c, (i32)f, (i32)shift);                                               \
+    dwactOf<active, columns, strips, strip>(dst, src, weights, bias, mul, (i32)h, (i32)w, (i32)c, (i32)f, (i32)shift);                                               \
   }
-DWACT(dwact_large, 16, 2, 4)
-DWACT(dwact_small, 8, 4, 2) // where the large tiles are too few for a device
+DWACT(dw_large, false, 16, 2, 4)
+DWACT(dw_small, false, 8, 4, 2)
+DWACT(dwact_large, true, 16, 2, 4)
+DWACT(dwact_small, true, 8, 4, 2) // where the large tiles are too few for a device
 #undef DWACT
 
-// dwact_1 is for any number of channels: one thread a value.
-KERNEL void dwact_1(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i64 h_, i64 w_, i64 c_, i64 f, i64 shift) {
+// dwact_1 and dw_1 are for any number of channels: one thread a value.
+template <bool Active>
+DEVICE void dwactOne(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i64 h_, i64 w_, i64 c_, i64 f, i64 shift) {
   i32 h = (i32)h_, w = (i32)w_, c = (i32)c_;
   u32 at = unit();
   if (at >= (u32)h * w * c) return;
   i32 ch = at % c, x = at / c % w, y = at / c / w, acc = bias[ch];
   for (i32 t = 0; t < 9; t++) {
     i32 row = y + t / 3 - 1, col = x + t % 3 - 1;
-    if (row >= 0 && row < h && col >= 0 && col < w) acc += weights[t * c + ch] * act(src[(i64)(row * w + col) * c + ch], (i32)f);
+    if (row < 0 || row >= h || col < 0 || col >= w) continue;
+    i32 v = src[(i64)(row * w + col) * c + ch];
+    acc += weights[t * c + ch] * (Active ? act(v, (i32)f) : v);
   }
   dst[at] = sat16(rnd(wide(acc, mul[ch]), (i32)shift));
+}
+KERNEL void dwact_1(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i64 h, i64 w, i64 c, i64 f, i64 shift) {
+  dwactOne<true>(dst, src, weights, bias, mul, h, w, c, f, shift);
+}
+KERNEL void dw_1(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i64 h, i64 w, i64 c, i64 f, i64 shift) {
+  dwactOne<false>(dst, src, weights, bias, mul, h, w, c, f, shift);
 }

@@ -1,0 +1,108 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/nvcodec/nvcodec/inference"
+	"github.com/nvcodec/nvcodec/inference/inferencetest"
+)
+
+// A network of DCVC-RT's shape gives what the generic kernels give, with weights of both widths. Of these channel counts
+// some are what the kernels for whole runs take, others are not.
+func TestDCVCRT(t *testing.T) {
+	for _, c := range []inferencetest.DCVCRT{{D: 32, Y: 16, Z: 8, Recon: 24}, {D: 32, Y: 16, Z: 8, Recon: 24, Wide: true}, {D: 12, Y: 6, Z: 5, Recon: 10}} {
+		t.Run(fmt.Sprintf("d=%d/wide=%v", c.D, c.Wide), func(t *testing.T) {
+			m := inferencetest.NewDCVCRT(3, c)
+			size := inference.Size{W: 64, H: 64}
+			all := takes(2, size, 3)
+			for i := range all {
+				all[i].frame.Threshold = 0
+			}
+			want := encode(t, generic(t), m, size, all)
+			eachBackend(t, func(t *testing.T, b *backend) {
+				compare(t, "encode", encode(t, b, m, size, all), want)
+				compare(t, "decode", decode(t, b, m, size, all, want), want)
+			})
+		})
+	}
+}
+
+// Where the kernels of warpgroups are, they compute every convolution of the published network, and its tables with them.
+func TestDCVCRTGroups(t *testing.T) {
+	for _, wide := range []bool{false, true} {
+		c := inferencetest.DCVCRTFull
+		c.Wide = wide
+		m := inferencetest.NewDCVCRT(1, c)
+		g := m.Graphs["inter"]
+		f := fuse(g, m.Tensors, 90)
+		looks := 0
+		for _, x := range f.groups {
+			if x.layer.outcome == looked || x.layer.outcome == lookedSum {
+				looks++
+			}
+		}
+		blocks := 0
+		for i := range g.Nodes {
+			n := &g.Nodes[i]
+			if n.Op == "sum2" {
+				blocks++
+			}
+			if (n.Op == "lin" || n.Op == "conv3") && !grouped(f.groups, n) {
+				t.Errorf("wide %v: %s is computed another way", wide, n.Out)
+			}
+		}
+		if looks != 2*blocks {
+			t.Errorf("wide %v: %d tables are looked up in %d blocks, want two in each", wide, looks, blocks)
+		}
+	}
+}
+
+// BenchmarkDCVCRT is the kernels of inter frames of DCVC-RT's network with random weights, frame behind frame: 404 G
+// multiply-adds for 1920x1080 with the reconstruction, 346 G for the decoder's part.
+func BenchmarkDCVCRT(b *testing.B) {
+	n, err := count()
+	if err != nil {
+		b.Skip(err)
+	}
+	for _, wide := range []bool{false, true} {
+		c, weights, sizes := inferencetest.DCVCRTFull, "w8", benchSizes()
+		if software {
+			c = inferencetest.DCVCRT{D: 32, Y: 16, Z: 8, Recon: 24}
+		}
+		if c.Wide = wide; wide {
+			weights = "w16"
+		}
+		var m *inference.Model
+		for d := range n {
+			for _, name := range kernelNames(0) {
+				back, err := New(d, name)
+				if err != nil {
+					continue
+				}
+				for _, size := range sizes {
+					run := func(dir string, encode bool, given *[]coded) {
+						b.Run(fmt.Sprintf("dir=%s/weights=%s/size=%dx%d/impl=cuda:%d,%s", dir, weights, size.W, size.H, d, name), func(b *testing.B) {
+							if m == nil {
+								m = inferencetest.NewDCVCRT(1, c)
+							}
+							all := takes(1, size, 4)
+							for i := range all {
+								all[i].frame.QP, all[i].frame.Threshold = 42, 0
+							}
+							benchNetwork(b, back, m, size, all, given, encode)
+						})
+					}
+					var given []coded
+					run("encode", true, &given)
+					run("decode", false, &given)
+				}
+				if err := back.Close(); err != nil {
+					b.Error(err)
+				}
+			}
+		}
+	}
+}
