@@ -19,7 +19,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 if [ "$mode" = pack ]; then
-	frames=${PACK_FRAMES:-16}
+	frames=${PACK_FRAMES:-12}
 	for clip in "$@"; do
 		ffmpeg -v error -nostdin -i "$clip" -frames:v "$frames" -pix_fmt yuv420p "$work/$(basename "${clip%.*}").y4m"
 	done
