@@ -278,6 +278,8 @@ func TestCodersAllocateNothing(t *testing.T) {
 		}
 		defer dec.Close()
 		graphs := [...]string{"intra", "reset", "inter"} // an odd number: each meets both parities
+		var frame inference.Frame
+		var payload inference.CodedFrame
 		round := func() {
 			for i, g := range graphs {
 				if err := enc.Load(&frames[i].Planes); err != nil {
@@ -286,7 +288,8 @@ func TestCodersAllocateNothing(t *testing.T) {
 				if _, err := enc.Cut(); err != nil {
 					t.Fatal(err)
 				}
-				if err := enc.Submit(&inference.Frame{Graph: g, QP: 42}); err != nil {
+				frame = inference.Frame{Graph: g, QP: 42}
+				if err := enc.Submit(&frame); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -295,7 +298,8 @@ func TestCodersAllocateNothing(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := dec.Submit(&inference.CodedFrame{Graph: g, QP: 42, Lanes: c.Lanes, Payload: c.Payload}); err != nil {
+				payload = inference.CodedFrame{Graph: g, QP: 42, Lanes: c.Lanes, Payload: c.Payload}
+				if err := dec.Submit(&payload); err != nil {
 					t.Fatal(err)
 				}
 			}
