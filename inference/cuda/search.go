@@ -137,7 +137,7 @@ func fullGroups(r, unitsAcross, unitsDown int) int {
 
 const (
 	choosePasses  = 5
-	chooseThreads = 32
+	chooseThreads = 128
 	wholeSteps    = 6
 	wholeBytes    = 8*6*8 + 16*7 + 2*8 // of a WholeSearch
 )
@@ -175,6 +175,13 @@ func newSearchLayout(w, h, reach int) *searchLayout {
 // searchBytes is the size of the memory that a search works in.
 func searchBytes(w, h, reach int) int64 { return newSearchLayout(w, h, reach).bytes }
 
+// chooseGrid returns how many blocks of threads take rows of the choice: some more than are busy on average while the
+// wavefront passes. More would hardly be faster and keep others from the multiprocessors.
+func chooseGrid(across, down int) int {
+	busy := choosePasses * down * across / (across + 2*down + 3*choosePasses)
+	return 1 + busy*5/3*32/chooseThreads
+}
+
 // searchCalls finds the field that predicts cur from ref, where before is the field of the frame before, all zero
 // after a frame without one, and frame[0] the QP. The launches leave nothing in scratch for the next search.
 func searchCalls(t *searchTables, vectors, cur, ref, before, frame, scratch pointer, w, h, reach int) []call {
@@ -209,7 +216,7 @@ func searchCalls(t *searchTables, vectors, cur, ref, before, frame, scratch poin
 			args: arg(found(n+1), sads(n+1), found(n), sads(n), cur, at(l.phases), t.search16, frame, w, h, l.limit, step)})
 		n++
 	}
-	return append(calls, call{kernel: "search_choose", grid: choosePasses * (h/16 + 2*(choosePasses-1)), threads: chooseThreads,
+	return append(calls, call{kernel: "search_choose", grid: chooseGrid(w/16, h/16), threads: chooseThreads,
 		args: arg(vectors, at(l.nodes), at(l.ticket), found(n), before, at(l.whole), t.rates, cur, at(l.phases), t.lambda, frame, w, h, l.limit)})
 }
 

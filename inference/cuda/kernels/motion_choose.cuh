@@ -12,9 +12,14 @@ struct Node {
 };
 
 #ifdef NVCODEC_EMULATE
+extern "C" void nvcodec_emu_yield(void);
+
 DEVICE u64 peek(const u64 *p) { return *p; }
 DEVICE void publish(u64 *p, u64 v) { *p = v; }
-DEVICE u64 again(const u64 *) { __builtin_trap(); } // blocks run one after the other: nothing comes by waiting
+DEVICE u64 again(const u64 *p) {
+  nvcodec_emu_yield();
+  return peek(p);
+}
 #else
 // peek reads what another multiprocessor may just have written.
 DEVICE u64 peek(const u64 *p) {
@@ -173,7 +178,7 @@ DEVICE bool settled(const Place &p) {
 }
 
 // A warp takes one row of one pass. Of the four lanes of a candidate each takes a part of its rate, too.
-enum { choosePasses = 5, chooseThreads = 32 };
+enum { choosePasses = 5, chooseThreads = 128 };
 
 // candidate is number n of the first eight.
 DEVICE u32 candidate(const Around &a, u32 own, u32 found, i32 n) {
@@ -255,25 +260,11 @@ DEVICE Node lastBest(const Choice &c, const Place &p, const Base &b, const Block
   return Node{v, how | (changed ? isChanged : 0) | isKnown};
 }
 
-// search_choose is all passes. Its blocks, a warp each, take rows of passes by a ticket, in an order in which each row
-// comes after those that it waits for: the one above in its pass, and the one below in the pass before. So those are
-// running or done, however few blocks run at a time.
-KERNEL_OF(chooseThreads, 1) void search_choose(u32 *vectors, u64 *nodes, u32 *ticket, const u32 *found, const u32 *before, const WholeSearch *search, const Rates *rates,
-                                               const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame, i64 w_, i64 h_, i64 limit) {
-  SHARED Rates costs;
-  i32 lane = laneIndex();
-  u32 taken = 0;
-  if (lane == 0) taken = atomicIncrement(ticket);
-  taken = shuffle(taken, 0);
-  i32 w = (i32)w_, h = (i32)h_;
+// chooseRow is row i of a pass.
+DEVICE void chooseRow(const Choice &c, u32 *vectors, u64 *nodes, const u32 *found, const u32 *before, const u8 *cur, i32 w, i32 h, i32 pass, i32 i) {
   Place p = {};
-  p.hb = h / 16, p.wb = w / 16;
-  p.pass = (i32)taken % choosePasses, p.i = (i32)taken / choosePasses - 2 * p.pass;
-  if (p.i < 0 || p.i >= p.hb) return;
-  for (i32 k = lane; k < (i32)sizeof(Rates) / 4; k += 32) ((u32 *)&costs)[k] = ((const u32 *)rates)[k];
-  warpBarrier();
-  Choice c = {&costs, phasesOf(phases, w, h), lambdas[frame[0]], (i32)limit, packed(Vector{search->best[wholeSteps].y, search->best[wholeSteps].x})};
-  i32 units = p.hb * p.wb, first = p.i * p.wb;
+  p.pass = pass, p.i = i, p.hb = h / 16, p.wb = w / 16;
+  i32 lane = laneIndex(), units = p.hb * p.wb, first = p.i * p.wb;
   u64 *mine = nodes + (i64)p.pass * units;
 
   // Six lanes read ahead what comes new with the next block: the nodes above to the right, to the right and below, and
@@ -330,5 +321,25 @@ KERNEL_OF(chooseThreads, 1) void search_choose(u32 *vectors, u64 *nodes, u32 *ti
       publish(mine + first + p.j, (u64)p.left.flags << 32 | p.left.v);
       if (p.pass + 1 == choosePasses) vectors[first + p.j] = p.left.v;
     }
+  }
+}
+
+// search_choose is all passes. Warps take rows of passes by a ticket until there are no more, in an order in which each row
+// comes after those that it waits for: the one above in its pass, and the one below in the pass before. So those are
+// running or done, however few warps run at a time.
+KERNEL_OF(chooseThreads, 1) void search_choose(u32 *vectors, u64 *nodes, u32 *ticket, const u32 *found, const u32 *before, const WholeSearch *search, const Rates *rates,
+                                               const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame, i64 w_, i64 h_, i64 limit) {
+  SHARED Rates costs;
+  for (i32 k = threadIndex(); k < (i32)sizeof(Rates) / 4; k += chooseThreads) ((u32 *)&costs)[k] = ((const u32 *)rates)[k];
+  barrier();
+  i32 w = (i32)w_, h = (i32)h_, rows = h / 16;
+  Choice c = {&costs, phasesOf(phases, w, h), lambdas[frame[0]], (i32)limit, packed(Vector{search->best[wholeSteps].y, search->best[wholeSteps].x})};
+  for (;;) {
+    u32 taken = 0;
+    if (laneIndex() == 0) taken = atomicIncrement(ticket);
+    taken = shuffle(taken, 0);
+    i32 pass = (i32)taken % choosePasses, row = (i32)taken / choosePasses - 2 * pass;
+    if (taken >= (u32)(choosePasses * (rows + 2 * (choosePasses - 1)))) return;
+    if (row >= 0 && row < rows) chooseRow(c, vectors, nodes, found, before, cur, w, h, pass, row);
   }
 }
