@@ -48,9 +48,6 @@ static const uint64_t *arguments;
 
 static void wait() { nvcodec_emu_switch(&fibers[nvcodec_emu_thread], scheduler); }
 
-// A thread that waits for a word of memory lets others run.
-extern "C" void nvcodec_emu_yield(void) { wait(); }
-
 static void enter() {
   body(arguments);
   done[nvcodec_emu_thread] = true;
