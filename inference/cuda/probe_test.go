@@ -12,7 +12,7 @@ import (
 // A view is a way to lay out the 64 columns of 32 bytes that a product reads, and how a descriptor says so.
 type view struct {
 	name            string
-	bytes           int
+	bytes           int // of shared memory, no less than what the descriptor reaches
 	at              func(column, k int) int
 	leading, stride int
 	mode            int
@@ -30,7 +30,7 @@ var views = []view{
 	{"cores along k side by side", 2048, func(n, k int) int { return n/8*256 + k/16*128 + n%8*16 + k%16 }, 128, 256, 0, true},
 	{"the same, leading and stride exchanged", 2048, func(n, k int) int { return n/8*256 + k/16*128 + n%8*16 + k%16 }, 256, 128, 0, false},
 	{"cores along columns side by side", 2048, func(n, k int) int { return k/16*1024 + n/8*128 + n%8*16 + k%16 }, 1024, 128, 0, false},
-	{"the same, leading and stride exchanged", 2048, func(n, k int) int { return k/16*1024 + n/8*128 + n%8*16 + k%16 }, 128, 1024, 0, false},
+	{"the same, leading and stride exchanged", 8192, func(n, k int) int { return k/16*1024 + n/8*128 + n%8*16 + k%16 }, 128, 1024, 0, false},
 	{"swizzle of 32 bytes", 2048, swizzled(32), 16, 256, 3, false},
 	{"swizzle of 64 bytes", 4096, swizzled(64), 16, 512, 2, false},
 	{"swizzle of 128 bytes", 8192, swizzled(128), 16, 1024, 1, false},
