@@ -2,6 +2,7 @@
 #
 #   nvc_ffmpeg_fits   true if pkg-config finds all libraries of a version that this source builds with
 #   nvc_go_flags      sets GOFLAGS and GOCACHE for it
+#   nvc_has_cuda      true where builds have the CUDA backend: linux/amd64 with cgo, unless NVC_CUDA=0
 
 nvc_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 if [ -d "$nvc_root/.deps/ffmpeg/lib/pkgconfig" ]; then
@@ -34,4 +35,8 @@ nvc_go_flags() {
 	elif [ "$(cat "$stamp")" != "$version" ]; then
 		export GOCACHE="$cache-ffmpeg-${version%% *}"
 	fi
+}
+
+nvc_has_cuda() {
+	[ "${NVC_CUDA:-1}" != 0 ] && [ "$(go env GOOS GOARCH CGO_ENABLED | paste -sd' ')" = "linux amd64 1" ]
 }
