@@ -32,6 +32,8 @@ type coderTables struct {
 
 	table, coding, segments, entries pointer
 	segmentsOf, entriesOf            [2]int64 // of y and of z
+
+	shared int64 // bytes of shared memory that a block may have
 }
 
 // newCoderTables loads the tables of a model; release gives them back.
@@ -44,7 +46,7 @@ func newCoderTables(m machine, model *inference.Model) (*coderTables, error) {
 }
 
 func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
-	t := &coderTables{host: host}
+	t := &coderTables{host: host, shared: unaskedShared}
 	f := host.Flat()
 	half := len(f.Segments) // segments of y
 	if at := f.Base[tableHalf]; at < len(f.Segment) {
@@ -272,7 +274,7 @@ func encodeCalls(t *coderTables, sections []codedSection, hash, scratch pointer)
 			skips |= 1 << i
 		}
 		for half, n := range t.segmentsOf {
-			if (half == 0) == level.skip && 4*n <= unaskedShared {
+			if (half == 0) == level.skip && 4*n+staticShared <= t.shared {
 				most = max(most, n)
 			}
 		}
@@ -284,8 +286,9 @@ func encodeCalls(t *coderTables, sections []codedSection, hash, scratch pointer)
 	}
 }
 
-// unaskedShared is how much shared memory every device gives a block.
-const unaskedShared = 48 << 10
+// unaskedShared is how much shared memory every device gives a block; staticShared is the most of it that a kernel has
+// beside what its launch asks for.
+const unaskedShared, staticShared = 48 << 10, 512
 
 func yes(b bool) int {
 	if b {
@@ -331,29 +334,35 @@ func decodeCalls(t *coderTables, sections []codedSection, level int, frame, scra
 	if half == 1 {
 		entries += pointer(8 * t.entriesOf[0])
 	}
-	if wordRing+8*capacity > unaskedShared {
+	if wordRing+8*capacity+staticShared > t.shared {
 		capacity = 0
 	}
-	tiles := int64(0)
-	for _, p := range v.pairs {
-		tiles += p.tiles()
+	tiles, ahead := int64(0), int64(0) // of this level, and of those before
+	for i, v := range levels[:level+1] {
+		for _, p := range v.pairs {
+			if tiles += p.tiles(); i < level {
+				ahead += p.tiles()
+			}
+		}
 	}
-	var begin, count, list, scatter []call
+	tiles -= ahead
+	counts := at(l.sums + 4*ahead)
+	var begin, list, scatter []call
 	if level == 0 {
-		begin = []call{{kernel: "coder_begin", grid: reportBlocks, args: arg(scratch, at(l.words), frame)}}
+		_, all := countSymbols(sections)
+		begin = []call{{kernel: "coder_begin", grid: reportBlocks, args: arg(scratch, at(l.words), at(l.sums), all, frame)}}
 	}
-	tile := int64(0)
+	tile, base := int64(0), int64(0)
 	for _, p := range v.pairs {
-		count = append(count, call{kernel: "coder_count", grid: int(p.tiles()), args: append(arg(at(l.sums+4*tile), frame, skip), p.args()...)})
-		list = append(list, call{kernel: "coder_list", grid: int(p.tiles()), args: append(arg(scratch, at(l.sums), at(l.starts), at(l.zeros), at(l.entries), t.table, frame,
-			tile, tiles, level, skip), p.args()...)})
+		list = append(list, call{kernel: "coder_list", grid: int(p.tiles()), args: append(arg(scratch, counts, at(l.starts), at(l.zeros), at(l.entries), t.table, frame,
+			base, tile, tiles, level, skip), p.args()...)})
 		scatter = append(scatter, call{kernel: "coder_scatter", grid: int(p.tiles()), args: append(arg(scratch, at(l.values), at(l.starts), frame,
 			tile, tiles, level, last, v.limit, p.first, skip), p.args()...)})
 		tile += p.tiles()
+		base += p.a.count + p.b.count
 	}
-	all := append(append(begin, count...), list...)
-	all = append(all, call{kernel: "coder_decode", grid: maxGroups, threads: 128, shared: int(wordRing + 8*capacity),
-		args: arg(scratch, at(l.words), at(l.values), at(l.entries), at(l.zeros), entries, t.entriesOf[half], capacity, level)})
-	all = append(all, call{kernel: "coder_escapes", grid: 1, args: arg(scratch, at(l.words), at(l.values), at(l.entries), at(l.zeros), level, last)})
+	all := append(begin, list...)
+	all = append(all, call{kernel: "coder_decode", grid: maxGroups, shared: int(max(wordRing+8*capacity, closingShared)),
+		args: arg(scratch, at(l.words), at(l.values), at(l.entries), at(l.zeros), entries, t.entriesOf[half], capacity, level, last)})
 	return append(all, scatter...)
 }

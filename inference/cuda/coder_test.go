@@ -338,6 +338,11 @@ func eachCoder(t *testing.T, test func(t *testing.T, m *bench)) {
 	})
 }
 
+// sharedMemory is how much a block has: sometimes too little for one half of the tables, or for both.
+func sharedMemory(r *rand.Rand) int64 {
+	return []int64{unaskedShared, unaskedShared, 36 << 10, 10 << 10}[r.IntN(4)]
+}
+
 // TestCoderEncode: the same payload as entropy.Encoder's, byte for byte, with the lanes that the tables ask for.
 func TestCoderEncode(t *testing.T) {
 	hosts := []*entropy.Tables{modelTables(t, 1), modelTables(t, 0), modelTables(t, 30), modelTables(t, 65535)}
@@ -361,6 +366,7 @@ func TestCoderEncode(t *testing.T) {
 			}
 			c := randomCoderCase(r, host, kind, nz, ny)
 			g := rigs[host]
+			g.tables.shared = sharedMemory(r)
 			got, lanes := g.encode(c)
 			what := fmt.Sprintf("seed=%d kind=%d z=%d y=%d T=%d", seed, kind, nz, ny, c.Threshold)
 			if want := host.Lanes(&c.Payload); lanes != want {
@@ -405,6 +411,7 @@ func TestCoderDecode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			g.tables.shared = sharedMemory(r)
 			what := fmt.Sprintf("seed=%d kind=%d z=%d y=%d T=%d lanes=%d", seed, kind, nz, ny, c.Threshold, lanes)
 			got, err := g.decode(b, lanes, c)
 			if err != nil {
@@ -455,6 +462,7 @@ func TestCoderDamage(t *testing.T) {
 					}
 				}
 			}
+			g.tables.shared = sharedMemory(r)
 			want, wantErr := decodeOnHost(host, b, lanes, c)
 			got, err := g.decode(b, lanes, c)
 			what := fmt.Sprintf("seed=%d kind=%d lanes=%d", seed, kind, lanes)

@@ -15,6 +15,8 @@ const (
 	reportBlocks = 32
 	tableHalf    = 64
 	wordRing     = 2048 // bytes of shared memory ahead of a decoder's tables
+
+	closingShared = 4*256 + 2*tileSymbols // bytes that closing a decoder's level takes
 )
 
 // frameParameters is what varies from frame to frame, in device memory. The network's kernels read the first two.
@@ -77,6 +79,7 @@ type (
 		_ [2]uint32
 		_ [maxLevels]uint32
 		_ [maxGroups]uint32
+		_ [3][maxLevels]uint32
 	}
 )
 

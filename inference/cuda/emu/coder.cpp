@@ -7,5 +7,5 @@
 #include "entry.h"
 
 K(coder_sum, true) K(coder_gather, true) K(coder_encode, true) K(coder_report, true)
-K(coder_begin, true) K(coder_count, true) K(coder_list, true) K(coder_decode, true) K(coder_escapes, true) K(coder_scatter, true)
+K(coder_begin, true) K(coder_list, true) K(coder_decode, true) K(coder_scatter, true)
 K(hash_rows, true) K(hash_sum, true)

@@ -4,17 +4,17 @@
 #include "coder_lanes.cuh"
 #include "coder_layout.cuh"
 
-// coder_begin copies a payload's image from the host and clears what is reported.
-KERNEL void coder_begin(DecoderHead *head, u32x4 *image, const Frame *frame) {
+// coder_begin copies a payload's image from the host and clears the head and the tiles' counts.
+KERNEL void coder_begin(DecoderHead *head, u32x4 *image, u32 *counts, i64 tiles, const Frame *frame) {
   const u32x4 *input = (const u32x4 *)frame->input;
   u32 count = frame->inputBytes / 16, thread = (u32)threadIndex();
   for (u32 i = unit(); i < count; i += reportBlocks * 256) image[i] = input[i];
+  for (u32 i = unit(); i < (u32)tiles; i += reportBlocks * 256) counts[i] = 0;
   if (blockIndex() > 0) return;
-  u32 *report = (u32 *)&head->report;
-  for (u32 i = thread; i < sizeof(DecoderResult) / 4; i += 256) report[i] = 0;
+  u32 *words = (u32 *)head;
+  for (u32 i = thread; i < sizeof(DecoderHead) / 4; i += 256) words[i] = 0;
   barrier();
   if (thread < maxLevels) head->report.range[thread] = ~(u64)0;
-  if (thread < maxGroups) head->at[thread] = 0;
   if (thread == 0) head->result = frame->result, head->lanes = (u32)frame->lanes;
 }
 
@@ -145,35 +145,6 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *z
   return state.upper << 16 | state.slot >> 16;
 }
 
-// coder_decode decodes the listed symbols of a level, a block each group of lanes. entries are those of the level's half
-// of the tables, of which there are count; they are copied to shared memory where capacity allows.
-KERNEL_OF(128, 1) void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, u32 *zeros, const u32x2 *entries, i64 count, i64 capacity, i64 level) {
-  u32 group = (u32)blockIndex(), lanes = head->lanes, thread = (u32)threadIndex();
-  if (group * groupLanes >= lanes) return;
-  u32 n0 = level ? head->coded[level - 1] : 0, n1 = head->coded[level];
-  if (n1 == n0) return;
-  bool fits = count <= capacity;
-  u32x2 *shared = (u32x2 *)(dynamicShared() + Words::ring * 2);
-  for (u32 i = thread; fits && i < (u32)count; i += 128) shared[i] = entries[i];
-  barrier();
-  if (thread >= groupLanes) return;
-  u32 logLanes = 31 - __builtin_clz(lanes), groupSize = lanes < groupLanes ? lanes : groupLanes;
-  bool lane = thread < groupSize;
-  u32 l = group * groupLanes + (thread & (groupSize - 1)), x = image->state[l];
-  Words words;
-  words.words = (const u16 *)(image + 1) + image->begin[group];
-  words.shared = (u16 *)dynamicShared();
-  words.held = image->begin[group + 1] - image->begin[group];
-  words.at = words.filled = head->at[group];
-  if (fits) {
-    x = decodeLevel(words, x, values, list, zeros, n0, n1, l, logLanes, lane, Entries<true>{entries});
-  } else {
-    x = decodeLevel(words, x, values, list, zeros, n0, n1, l, logLanes, lane, Entries<false>{entries});
-  }
-  if (lane) image->state[l] = x;
-  if (thread == 0) head->at[group] = words.at;
-}
-
 // blockMin is the least of the 256 threads of a block, for all of them.
 DEVICE u32 blockMin(u32 v) {
   SHARED u32 part[8];
@@ -221,19 +192,21 @@ DEVICE Issue escapeValue(Reader &r, u32 i, u32 k, i16 *value) {
   return Issue{fine, 0, 0, 0};
 }
 
-// coder_escapes closes a level, as one block: whether a group's words ended early, and the values of the escapes, which
-// one thread reads; behind the last level, whether every word is used and every lane at its start.
-KERNEL void coder_escapes(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, const u32 *zeros, i64 level, i64 last) {
-  SHARED u16 which[tileSymbols];
-  SHARED u32 tileZeros[256], stop;
+// closeLevel says whether a group's words ended early, and has one thread read the values of the escapes; behind the last
+// level, whether every word is used and every lane at its start. What other blocks have just written is volatile.
+DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, volatile i16 *values, const u32 *list, const volatile u32 *zeros, u32 coded, u32 level, bool last) {
+  SHARED u32 stop;
+  // Nothing needs the decoding tables any more.
+  u32 *tileZeros = (u32 *)dynamicShared();
+  u16 *which = (u16 *)(tileZeros + 256);
   u32 thread = (u32)threadIndex(), lanes = head->lanes, groups = (lanes + groupLanes - 1) / groupLanes;
-  u32 coded = head->coded[level] - (level ? head->coded[level - 1] : 0);
-  u32 early = blockMin(thread < groups && head->at[thread] > image->count[thread] ? thread : ~0u);
+  volatile u32 *at = head->at, *state = image->state;
+  u32 early = blockMin(thread < groups && at[thread] > image->count[thread] ? thread : ~0u);
   if (thread == 0) {
     stop = early != ~0u;
     if (stop) head->report.level[level] = Issue{endsEarly, early, 0, 0};
   }
-  Reader r{(const u16 *)(image + 1), image->begin[1], image->count[0], head->at[0], image->state[0], false};
+  Reader r{(const u16 *)(image + 1), image->begin[1], image->count[0], at[0], state[0], false};
   u32 tiles = tilesOf(coded);
   barrier();
   for (u32 base = 0; base < tiles && !stop; base += 256) {
@@ -255,7 +228,9 @@ KERNEL void coder_escapes(DecoderHead *head, PayloadImage *image, i16 *values, c
       barrier();
       for (u32 i = 0; thread == 0 && !stop && i < total; i++) {
         u32 n = start + which[i];
-        Issue issue = escapeValue(r, n, list[n] >> 24, values + n);
+        i16 value = 0;
+        Issue issue = escapeValue(r, n, list[n] >> 24, &value);
+        values[n] = value;
         if (issue.kind != fine) head->report.level[level] = issue, stop = 1;
       }
       barrier();
@@ -263,25 +238,63 @@ KERNEL void coder_escapes(DecoderHead *head, PayloadImage *image, i16 *values, c
   }
   if (thread == 0) {
     if (!stop && r.early) head->report.level[level] = Issue{endsEarly, 0, 0, 0};
-    image->state[0] = r.x;
-    head->at[0] = r.at;
+    state[0] = r.x;
+    at[0] = r.at;
   }
   if (!last) return;
   barrier();
-  u32 left = blockMin(thread < groups && head->at[thread] != image->count[thread] ? thread : ~0u), astray = ~0u;
+  u32 left = blockMin(thread < groups && at[thread] != image->count[thread] ? thread : ~0u), astray = ~0u;
   for (u32 l = thread; l < lanes; l += 256) {
-    u32 x = image->state[l];
+    u32 x = state[l];
     if (x != lowState && (l > 0 || x >> 16 != 1) && l < astray) astray = l;
   }
   astray = blockMin(astray);
   if (thread > 0) return;
   if (left != ~0u) {
-    head->report.end = Issue{leftOver, left, image->count[left] - head->at[left], 0};
+    head->report.end = Issue{leftOver, left, image->count[left] - at[left], 0};
   } else if (astray != ~0u) {
-    head->report.end = Issue{laneEnd, astray, image->state[astray], 0};
+    head->report.end = Issue{laneEnd, astray, state[astray], 0};
   }
-  head->report.tail = image->state[0] & 0xffff;
+  head->report.tail = state[0] & 0xffff;
   head->report.coded = head->coded[level];
+}
+
+// coder_decode decodes the listed symbols of a level, a block each group of lanes, as its first warp. entries are those of
+// the level's half of the tables, of which there are count; they are copied to shared memory where capacity allows. The
+// last block to end closes the level.
+KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, u32 *zeros, const u32x2 *entries, i64 count, i64 capacity, i64 level, i64 last) {
+  SHARED u32 closing;
+  u32 group = (u32)blockIndex(), lanes = head->lanes, thread = (u32)threadIndex();
+  if (group * groupLanes >= lanes) return;
+  u32 n0 = level ? head->coded[level - 1] : 0, n1 = head->coded[level];
+  bool fits = count <= capacity;
+  u32x2 *shared = (u32x2 *)(dynamicShared() + Words::ring * 2);
+  for (u32 i = thread; fits && i < (u32)count; i += 256) shared[i] = entries[i];
+  barrier();
+  if (thread < groupLanes && n1 > n0) {
+    u32 logLanes = 31 - __builtin_clz(lanes), groupSize = lanes < groupLanes ? lanes : groupLanes;
+    bool lane = thread < groupSize;
+    u32 l = group * groupLanes + (thread & (groupSize - 1)), x = image->state[l];
+    Words words;
+    words.words = (const u16 *)(image + 1) + image->begin[group];
+    words.shared = (u16 *)dynamicShared();
+    words.held = image->begin[group + 1] - image->begin[group];
+    words.at = words.filled = head->at[group];
+    if (fits) {
+      x = decodeLevel(words, x, values, list, zeros, n0, n1, l, logLanes, lane, Entries<true>{entries});
+    } else {
+      x = decodeLevel(words, x, values, list, zeros, n0, n1, l, logLanes, lane, Entries<false>{entries});
+    }
+    if (lane) image->state[l] = x;
+    if (thread == 0) head->at[group] = words.at;
+    fence();
+  }
+  barrier();
+  if (thread == 0) closing = atomicIncrement(&head->decoded[level]) + 1 == (lanes + groupLanes - 1) / groupLanes;
+  barrier();
+  if (!closing) return;
+  fence();
+  closeLevel(head, image, values, list, zeros, n1 - n0, (u32)level, last);
 }
 
 // coder_scatter puts a level's symbols into their places: 0 where a symbol is not coded, and in the place of one beyond
@@ -289,7 +302,7 @@ KERNEL void coder_escapes(DecoderHead *head, PayloadImage *image, i16 *values, c
 // the report behind the last level.
 KERNEL void coder_scatter(DecoderHead *head, const i16 *values, const u32 *starts, const Frame *frame, i64 firstTile, i64 tiles, i64 level, i64 last, i64 limit, i64 sectionA, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
   SHARED u32 final;
-  Tile t = tileOf(Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  Tile t = tileOf((u32)blockIndex(), Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
   u32 first, n = 0, total, coded = 0, thread = (u32)threadIndex();
   Sixteen s = tablesOf(t, first);
   i32 threshold = thresholdOf(frame, skip);
@@ -322,7 +335,7 @@ KERNEL void coder_scatter(DecoderHead *head, const i16 *values, const u32 *start
   if (!last) return;
   fence();
   barrier();
-  if (thread == 0) final = atomicIncrement(&head->done) + 1 == (u32)tiles;
+  if (thread == 0) final = atomicIncrement(&head->scattered[level]) + 1 == (u32)tiles;
   barrier();
   if (!final) return;
   fence();

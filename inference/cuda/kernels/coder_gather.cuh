@@ -13,7 +13,7 @@ KERNEL void coder_sum(Sums *sums, const Tables *tables, const Frame *frame, i64 
     cost[thread] = tables->cost[wholeTable(thread, skip)];
   }
   barrier();
-  Tile t = tileOf(Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  Tile t = tileOf((u32)blockIndex(), Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
   u32 first, both = 0, bits = 0;
   Sixteen s = tablesOf(t, first);
   i32 threshold = thresholdOf(frame, skip);
@@ -53,7 +53,7 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
   u32 tile = (u32)firstTile + (u32)blockIndex(), coded, escaped, total;
   u64 cost;
   before(sums, tile, coded, escaped, cost);
-  Tile t = tileOf(Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  Tile t = tileOf((u32)blockIndex(), Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
   u32 first, both = 0, taken = 0, outside = 0;
   Sixteen s = tablesOf(t, first);
   i32 threshold = thresholdOf(frame, skip);
@@ -94,41 +94,40 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
   }
 }
 
-// coder_count counts the coded symbols of a decoder's tiles; counts begins at the launch's first tile.
-KERNEL void coder_count(u32 *counts, const Frame *frame, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
-  Tile t = tileOf(Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
-  u32 first, n = 0;
-  Sixteen s = tablesOf(t, first);
-  i32 threshold = thresholdOf(frame, skip);
-  UNROLL for (int i = 0; i < threadSymbols; i++) n += i < (int)s.valid && (i32)s.table(i) >= threshold;
-  u64 sum = blockSum(n);
-  if (threadIndex() == 0) counts[blockIndex()] = (u32)sum;
-}
-
 // coder_list lists how each coded symbol of a level decodes: the table's entry of Tables. starts gets the number of the
 // first coded symbol of every tile, and zeros, which counts escapes, is cleared. This launch has the tiles from firstTile
-// of the level's on.
-KERNEL void coder_list(DecoderHead *head, const u32 *counts, u32 *starts, u32 *zeros, u32 *list, const Tables *tables, const Frame *frame, i64 firstTile, i64 tiles, i64 level, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
-  SHARED u32 table[tableHalf];
+// of the level's on, and base is the number of symbols in those before. Of y, blocks take tiles in turn and wait for
+// those that came before them to say how many symbols are coded, in counts, which are 0 until then.
+KERNEL void coder_list(DecoderHead *head, u32 *counts, u32 *starts, u32 *zeros, u32 *list, const Tables *tables, const Frame *frame, i64 base, i64 firstTile, i64 tiles, i64 level, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
+  SHARED u32 table[tableHalf], turn;
   int thread = threadIndex();
   if (thread < tableHalf) table[thread] = tables->table[wholeTable(thread, skip)];
-  u32 tile = (u32)firstTile + (u32)blockIndex(), total, first, n = 0;
-  u64 sum = 0;
-  for (u32 i = thread; i < tile; i += 256) sum += counts[i];
-  u32 start = (u32)blockSum(sum);
-  Tile t = tileOf(Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  if (thread == 0) turn = skip ? atomicIncrement(&head->listed[level]) : (u32)firstTile + (u32)blockIndex();
+  barrier();
+  u32 tile = turn, total, first, n = 0;
+  Tile t = tileOf(tile - (u32)firstTile, Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
   Sixteen s = tablesOf(t, first);
   i32 threshold = thresholdOf(frame, skip);
   UNROLL for (int i = 0; i < threadSymbols; i++) n += i < (int)s.valid && (i32)s.table(i) >= threshold;
-  u32 place = start + blockScan(n, total);
+  u32 place = blockScan(n, total), start = (u32)base + t.first + (t.second ? (u32)nA : 0);
+  if (skip) {
+    volatile u32 *said = counts;
+    if (thread == 0) said[tile] = total + 1;
+    u64 sum = 0;
+    for (u32 i = thread; i < tile; i += 256) {
+      u32 count;
+      while ((count = said[i]) == 0) {
+      }
+      sum += count - 1;
+    }
+    start = (u32)blockSum(sum);
+  }
+  place += start;
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     if (i < (int)s.valid && (i32)s.table(i) >= threshold) list[place++] = table[s.table(i) & (tableHalf - 1)];
   }
   if (thread > 0) return;
   starts[tile] = start;
   zeros[tile] = 0;
-  if (tile + 1 == (u32)tiles) {
-    head->coded[level] = (level ? head->coded[level - 1] : 0) + start + total;
-    head->done = 0;
-  }
+  if (tile + 1 == (u32)tiles) head->coded[level] = (level ? head->coded[level - 1] : 0) + start + total;
 }

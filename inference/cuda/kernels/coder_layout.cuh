@@ -84,9 +84,11 @@ struct DecoderResult {
 struct DecoderHead {
   DecoderResult report;
   u64 result;
-  u32 lanes, done;
+  u32 lanes, unused;
   u32 coded[maxLevels]; // through each level
   u32 at[maxGroups];    // words consumed
+  // Of each level: tiles listed, groups decoded, tiles scattered.
+  u32 listed[maxLevels], decoded[maxLevels], scattered[maxLevels];
 };
 
 // A Section is one run of symbols and their tables; two of one level are gathered and scattered together.
@@ -104,8 +106,8 @@ struct Tile {
 
 DEVICE u32 tilesOf(u32 n) { return (n + tileSymbols - 1) / tileSymbols; }
 
-DEVICE Tile tileOf(Section a, Section b) {
-  u32 block = (u32)blockIndex(), tiles = tilesOf(a.count);
+DEVICE Tile tileOf(u32 block, Section a, Section b) {
+  u32 tiles = tilesOf(a.count);
   Tile t;
   t.second = block >= tiles;
   t.section = t.second ? b : a;
