@@ -39,8 +39,8 @@ var chainWidths = []int{64, 96, 128, 192, 256, 288}
 const (
 	chainTails        = 3
 	chainGroupBytes   = 1024 // weights of 32x32 channels
-	chainNumberBytes  = 256  // bias and mul of 32 channels
-	chainShift        = 32   // the least that the kernels know
+	chainNumberBytes  = 384  // bias of 32 channels, twice, and mul
+	chainShift        = 33   // the least that the kernels know
 	chainLag          = 2
 	chainBarrierBytes = 16 // two for each slot
 )
@@ -130,7 +130,7 @@ type chainPacker struct {
 func (p *chainPacker) stage() { p.out = append(p.out, make([]byte, p.bytes)...) }
 
 // group writes to the last stage 32 output channels' weights of so many groups of input channels from one on, at group
-// number at, and their bias and mul at number which.
+// number at, and what goes with them at number which.
 func (p *chainPacker) group(l *kernel.Lin, at, which, first, count int, output func(j, t, i int) int) {
 	mul, _, ok := raised(l.Mul, l.Shift)
 	if !ok {
@@ -146,8 +146,11 @@ func (p *chainPacker) group(l *kernel.Lin, at, which, first, count int, output f
 				if o < 0 {
 					continue
 				}
-				binary.LittleEndian.PutUint32(numbers[4*(8*t+2*j+i):], uint32(l.Bias[o]))
-				binary.LittleEndian.PutUint32(numbers[128+4*(8*t+2*j+i):], uint32(mul[o]))
+				c := 8*t + 2*j + i
+				for r := range 2 {
+					binary.LittleEndian.PutUint32(numbers[16*(4*t+j)+8*r+4*i:], uint32(l.Bias[o]))
+				}
+				binary.LittleEndian.PutUint32(numbers[256+4*c:], uint32(mul[o]))
 				for k, w := range l.W[o*l.In:][first:min(l.In, first+32*count)] {
 					lane := 4*(2*t+i) + k%32/8
 					word := (j/2*32+lane)*4 + j%2*2 + k%8/4

@@ -14,9 +14,9 @@ import (
 // chainLinOf is randLin with numbers that a chain can take.
 func chainLinOf(r *rand.Rand, in, out int) *kernel.Lin {
 	l := randLin(r, in, out)
-	l.Shift = uint(2 + r.IntN(61))
+	l.Shift = uint(3 + r.IntN(60))
 	if r.IntN(4) > 0 {
-		l.Shift = uint(32 + r.IntN(16))
+		l.Shift = uint(chainShift + r.IntN(15))
 	}
 	if l.Shift < chainShift {
 		for i := range l.Mul {
@@ -27,7 +27,7 @@ func chainLinOf(r *rand.Rand, in, out int) *kernel.Lin {
 }
 
 func chainConvOf(r *rand.Rand, c int) *kernel.DWAct {
-	d := &kernel.DWAct{C: c, F: uint(1 + r.IntN(14)), Shift: uint(32 + r.IntN(16)), W: fill(9*c, func() int8 { return random8(r) })}
+	d := &kernel.DWAct{C: c, F: uint(1 + r.IntN(14)), Shift: uint(chainShift + r.IntN(15)), W: fill(9*c, func() int8 { return random8(r) })}
 	for ch := range c {
 		var sum int64
 		for k := range 9 {

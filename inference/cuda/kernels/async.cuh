@@ -49,11 +49,7 @@ DEVICE void syncWarp() { nvcodec_emu_shuffle(0, 0); }
 
 typedef u64 Arrivals;
 
-DEVICE u32 sharedAddress(const void *p) {
-  u32 d;
-  asm("{\n\t.reg .u64 a;\n\tcvta.to.shared.u64 a, %1;\n\tcvt.u32.u64 %0, a;\n\t}" : "=r"(d) : "l"(p));
-  return d;
-}
+DEVICE u32 sharedAddress(const void *p) { return (u32)(u64)(__attribute__((address_space(3))) const void *)p; }
 
 // expect begins a barrier's first phase, for count arrivals.
 DEVICE void expect(Arrivals *b, u32 count) { asm volatile("mbarrier.init.shared.b64 [%0], %1;" : : "r"(sharedAddress(b)), "r"(count) : "memory"); }

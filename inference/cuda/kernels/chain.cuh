@@ -9,8 +9,8 @@
 //	tail   x = x times the table's row of the frame's QP, if there is a table; x is stored, if dst is not null;
 //	       then up to three lins of x are stored, each through an activation or not
 //
-// Arithmetic and the split of int16 in two bytes are those of lin.cuh, but with shifts of 32 and more (the host raises
-// mul and shift together): then the high word of acc*mul + rounding, shifted by the rest, is the result.
+// Arithmetic and the split of int16 in two bytes are those of lin.cuh, but with shifts of 33 and more (the host raises
+// mul and shift together): then the upper word of acc*mul, rounded and shifted by the rest, is the result.
 //
 // Of every 32 channels, lane 4g+t of a warp holds 8t..8t+7, for positions 2g and 2g+1 of a tile of 16: these stand in
 // rows g and g+8 of the products. Columns 2t, 2t+1 of the four products of a group are its channels 8t+2j, 8t+2j+1 for
@@ -19,7 +19,7 @@
 #include "async.cuh"
 #include "halves.cuh"
 
-enum { groupBytes = 1024, numberBytes = 256 }; // weights of 32x32 channels; bias and mul of 32 channels
+enum { groupBytes = 1024, numberBytes = 384 }; // weights of 32x32 channels; the numbers of 32 channels
 
 template <int C>
 struct Widths {
@@ -34,61 +34,69 @@ struct Widths {
 // A Ring is the stages of weights, as one warp goes through them. Stage s lies in slot s % slots; warp s % warps loads
 // it, when all have left the stage before there.
 struct Ring {
-  const u8 *source;
+  const u8 *source; // what this warp loads next
   u8 *memory;
   Arrivals *full, *empty;
-  i32 stages, slots, bytes, warps, lane;
-  i32 stage, slot, turn; // turn: what this warp loads next
+  i32 slots, warps, lane;
+  i32 slot, turn, left; // stages until this warp loads the next one; stages that are still to be loaded then
   u32 parity;
 };
 
 // A warp refills the slot that it left so many stages ago, so that it rarely waits for slower ones.
 enum { lag = 2 };
 
-DEVICE void fill(const Ring &r, i32 stage, i32 slot) {
-  const u8 *from = r.source + (i64)stage * r.bytes;
-  u8 *to = r.memory + slot * r.bytes;
-  NOUNROLL for (i32 i = 16 * r.lane; i < r.bytes; i += 512) copyAsync(to + i, from + i);
+template <int Bytes>
+DEVICE void fill(Ring &r, i32 slot) {
+  u8 *to = r.memory + slot * Bytes;
+  NOUNROLL for (i32 i = 16 * r.lane; i < Bytes; i += 512) copyAsync(to + i, r.source + i);
   arriveCopied(r.full + slot);
+  r.source += r.warps * Bytes;
+  r.left -= r.warps;
 }
 
-DEVICE Ring startRing(const u8 *source, u8 *memory, i32 bytes, i32 stages, i32 slots, i32 warps) {
+template <int Bytes>
+DEVICE Ring startRing(const u8 *source, u8 *memory, i32 stages, i32 slots, i32 warps) {
   Ring r;
-  r.source = source;
+  i32 warp = threadIndex() / 32;
+  r.source = source + warp * Bytes;
   r.full = (Arrivals *)memory;
   r.empty = r.full + slots;
-  r.memory = memory + (2 * slots * 8 + 15) / 16 * 16;
-  r.stages = stages, r.slots = slots, r.bytes = bytes, r.warps = warps, r.lane = laneIndex();
-  r.stage = r.slot = 0, r.parity = 0;
+  r.memory = memory + 16 * slots;
+  r.slots = slots, r.warps = warps, r.lane = laneIndex();
+  r.slot = 0, r.parity = 0;
   NOUNROLL for (i32 i = threadIndex(); i < slots; i += 32 * warps) {
     expect(r.full + i, 32);
     expect(r.empty + i, warps);
   }
   barrier();
-  NOUNROLL for (r.turn = threadIndex() / 32; r.turn < stages && r.turn < slots; r.turn += warps) fill(r, r.turn, r.turn);
+  r.left = stages - warp;
+  i32 slot = warp;
+  NOUNROLL for (; slot < slots && r.left > 0; slot += warps) fill<Bytes>(r, slot);
+  r.turn = slot - slots + lag;
   return r;
 }
 
 // take waits for the next stage.
+template <int Bytes>
 DEVICE const u8 *take(Ring &r) {
-  if (r.turn < r.stages && r.stage + r.slots - lag == r.turn) {
+  if (r.left > 0 && r.turn-- == 0) {
     bool same = r.slot >= lag;
     i32 slot = same ? r.slot - lag : r.slot - lag + r.slots;
     await(r.empty + slot, same ? r.parity : r.parity ^ 1);
-    fill(r, r.turn, slot);
+    fill<Bytes>(r, slot);
     r.turn += r.warps;
   }
   await(r.full + r.slot, r.parity);
-  return r.memory + r.slot * r.bytes;
+  return r.memory + r.slot * Bytes;
 }
+
+// stay is take for a stage that this warp has already.
+DEVICE void stay(Ring &r) { await(r.full + r.slot, r.parity); }
 
 // leave says that this warp has read the stage.
 DEVICE void leave(Ring &r) {
-  if (r.stages > r.slots) {
-    syncWarp();
-    if (r.lane == 0) arrive(r.empty + r.slot);
-  }
-  r.stage++;
+  syncWarp();
+  if (r.lane == 0) arrive(r.empty + r.slot);
   if (++r.slot == r.slots) {
     r.slot = 0;
     r.parity ^= 1;
@@ -106,23 +114,19 @@ DEVICE u32 saturated(i32 a, i32 b) {
 #endif
 }
 
-// wideSum is a*b + c.
-DEVICE i64 wideSum(i32 a, i32 b, i64 c) {
+// upper is the upper word of a*b, plus c.
+DEVICE i32 upper(i32 a, i32 b, i32 c) {
 #ifdef NVCODEC_EMULATE
-  return (i64)a * b + c;
+  return (i32)((i64)a * b >> 32) + c;
 #else
-  i64 d;
-  asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(d) : "r"(a), "r"(b), "l"(c));
+  i32 d;
+  asm("mad.hi.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
   return d;
 #endif
 }
 
-// scaled is rnd(acc*mul, 32 + shift), which int32 holds; half is 2^(31+shift).
-DEVICE i32 scaled(i32 acc, i32 mul, i64 half, i32 shift) {
-  i32 low, high;
-  split(wideSum(acc, mul, half), low, high);
-  return high >> shift;
-}
+// scaled is rnd(sum*mul, 33 + shift), which int32 holds; half is 2^shift.
+DEVICE i32 scaled(i32 sum, i32 mul, i32 half, i32 shift) { return upper(sum, mul, half) >> (shift + 1); }
 
 // A Fragment is what a lane gives to products with 32 channels of M tiles: high bytes and low bytes.
 struct Fragment {
@@ -152,29 +156,30 @@ struct Products {
   i32 hi[M][4][4], lo[M][4][4];
 };
 
-// A Scale is what a lane's eight output channels of a group are multiplied by.
-struct Scale {
-  i32 mul[8];
-};
-
-// begin starts sums from the bias; numbers are [2][4][8] words: bias, mul, by t.
+// begin starts sums from the bias; numbers are the bias [4][4][4] words, by t, tile and number in the product, and mul [32].
 template <int M>
-DEVICE Scale begin(Products<M> &p, const u8 *numbers, i32 lane) {
-  const i32x4 *n = (const i32x4 *)numbers + lane % 4 * 2;
-  Scale s;
-  UNROLL for (int i = 0; i < 8; i++) s.mul[i] = n[8 + i / 4][i % 4];
+DEVICE void begin(Products<M> &p, const u8 *numbers, i32 lane) {
   UNROLL for (int j = 0; j < 4; j++) {
-    UNROLL for (int i = 0; i < 2; i++) {
-      i32 bias = n[j / 2][2 * (j % 2) + i];
-      UNROLL for (int m = 0; m < M; m++) {
-        UNROLL for (int r = 0; r < 2; r++) {
-          p.lo[m][j][2 * r + i] = bias;
-          p.hi[m][j][2 * r + i] = 0;
-        }
+    UNROLL for (int m = 0; m < M; m++) {
+      i32x4 bias = ((const i32x4 *)numbers)[lane % 4 * 4 + j];
+      UNROLL for (int i = 0; i < 4; i++) {
+        p.lo[m][j][i] = bias[i];
+        p.hi[m][j][i] = 0;
       }
     }
   }
-  return s;
+}
+
+// Numbers are what a lane's eight output channels of a group are multiplied by.
+struct Numbers {
+  i32 mul[8];
+};
+
+DEVICE Numbers numbersOf(const u8 *numbers, i32 lane) {
+  const i32x4 *mul = (const i32x4 *)(numbers + 256) + lane % 4 * 2;
+  Numbers n;
+  UNROLL for (int i = 0; i < 8; i++) n.mul[i] = mul[i / 4][i % 4];
+  return n;
 }
 
 // multiply adds the products of 32 channels with weights [2][32][4] words: pair of j, lane, registers of the fragment.
@@ -194,15 +199,35 @@ DEVICE void multiply(Products<M> &p, const Fragment (&a)[M], const u8 *weights, 
 
 // result is the product's number i of position r and pair j behind requantisation, before saturation.
 template <int M>
-DEVICE i32 result(const Products<M> &p, int m, int j, int r, int i, const Scale &s, i64 half, i32 shift) {
-  i32 acc = (i32)(((u32)p.hi[m][j][2 * r + i] << 8) + (u32)p.lo[m][j][2 * r + i]);
-  return scaled(acc, s.mul[2 * j + i], half, shift);
+DEVICE i32 result(const Products<M> &p, int m, int j, int r, int i, const Numbers &n, i32 half, i32 shift) {
+  i32 sum = (i32)(((u32)p.hi[m][j][2 * r + i] << 8) + (u32)p.lo[m][j][2 * r + i]);
+  return scaled(sum, n.mul[2 * j + i], half, shift);
+}
+
+DEVICE i32 lesser(i32 a, i32 b) {
+#ifdef NVCODEC_EMULATE
+  return a < b ? a : b;
+#else
+  i32 d;
+  asm("min.s32 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
+  return d;
+#endif
+}
+
+DEVICE i32 positive(i32 a) {
+#ifdef NVCODEC_EMULATE
+  return a > 0 ? a : 0;
+#else
+  i32 d;
+  asm("max.s32 %0, %1, 0;" : "=r"(d) : "r"(a));
+  return d;
+#endif
 }
 
 // gated is act(sat16(y)), also for y that only int32 holds: what lies below -half becomes 0 whatever it is.
 DEVICE i32 gated(i32 y, i32 half, i32 f) {
-  y = y < 32767 ? y : 32767;
-  return (y * clamp32(y + half, 0, 2 * half) + half) >> f;
+  y = lesser(y, 32767);
+  return (y * positive(lesser(y + half, 2 * half)) + half) >> f;
 }
 
 // A Tail is a lin of x that is stored.
@@ -239,7 +264,7 @@ struct Chain {
     first = (blockIndex() * p.warps + warp) * 16 * M + lane / 4 * 2;
     u8 *memory = dynamicShared();
     scratch = (u32x4 *)memory + warp * (M * W::HK * 2 * 32) + lane;
-    ring = startRing(p.weights, memory + p.warps * (M * W::HK * 2 * 512), W::Stage, p.stages, p.slots, p.warps);
+    ring = startRing<W::Stage>(p.weights, memory + p.warps * (M * W::HK * 2 * 512), p.stages, p.slots, p.warps);
   }
 
   // position is number r of tile m; behind the last one stands the last again.
@@ -269,19 +294,18 @@ struct Chain {
 
   // linear is x = lin(src) over any number of input channels.
   METHOD void linear() {
-    i32 steps = (p.in + 31) / 32;
-    i64 half = (i64)1 << (31 + p.shift);
+    i32 steps = (p.in + 31) / 32, half = 1 << p.shift;
     NOUNROLL for (i32 k = 0; k < W::K; k++) {
       Products<M> s;
-      Scale by;
+      Numbers by;
       i32 ch = lane % 4 * 8;
       u32x4 next[M][2];
       UNROLL for (int m = 0; m < M; m++) {
         UNROLL for (int r = 0; r < 2; r++) next[m][r] = read(p.src, p.in, m, r, ch);
       }
       NOUNROLL for (i32 done = 0; done < steps; done += W::Groups) {
-        const u8 *stage = take(ring);
-        if (done == 0) by = begin(s, stage + W::Groups * groupBytes, lane);
+        const u8 *stage = take<W::Stage>(ring);
+        if (done == 0) begin(s, stage + W::Groups * groupBytes, lane);
         i32 here = steps - done < W::Groups ? steps - done : W::Groups;
         NOUNROLL for (i32 i = 0; i < here; i++) {
           Fragment a[M];
@@ -292,6 +316,7 @@ struct Chain {
           }
           multiply(s, a, stage + i * groupBytes, lane);
         }
+        by = numbersOf(stage + W::Groups * groupBytes, lane);
         leave(ring);
       }
       UNROLL for (int m = 0; m < M; m++) {
@@ -305,12 +330,12 @@ struct Chain {
   }
 
   // depthwise is the 3x3 correlation of a, which has been through its activation; positions 2g and 2g+1 stand in one
-  // row. The stage holds weights [9][16 K] words, of two channels c and c+1: w(c), 0, 0, w(c+1); then bias and mul [16 K].
+  // row. The stage holds weights [9][16 HK] words, of two channels c and c+1: w(c), 0, 0, w(c+1); then bias
+  // and mul [32 HK].
   METHOD void depthwise() {
-    const u8 *stage = take(ring);
+    const u8 *stage = take<W::Stage>(ring);
     const i32 *bias = (const i32 *)(stage + 9 * 64 * W::HK), *mul = bias + 32 * W::HK;
-    i32 shift = p.convShift, channel0 = lane % 4 * 8;
-    i64 half = (i64)1 << (31 + shift);
+    i32 shift = p.convShift, half = 1 << shift, channel0 = lane % 4 * 8;
     UNROLL for (int m = 0; m < M; m++) {
       i32 at = first + 16 * m < p.n ? first + 16 * m : p.n - 2, y = at / p.w, col = at % p.w;
       NOUNROLL for (i32 k = 0; k < W::HK; k++) {
@@ -345,13 +370,13 @@ struct Chain {
 
   // sum is the gated sum of lin(x): groups j of the products are its four quarters.
   METHOD void sum() {
-    i64 half = (i64)1 << (31 + p.sumShift);
-    i32 middle = 1 << (p.f - 1);
+    i32 middle = 1 << (p.f - 1), half = 1 << p.sumShift;
     NOUNROLL for (i32 group = 0; group < 4 * W::HK; group++) {
-      const u8 *stage = take(ring);
+      const u8 *stage = take<W::Stage>(ring);
       Products<M> s;
-      Scale by = begin(s, stage + W::Groups * groupBytes, lane);
+      begin(s, stage + W::Groups * groupBytes, lane);
       UNROLL for (int k = 0; k < W::K; k++) multiply(s, x[k], stage + k * groupBytes, lane);
+      Numbers by = numbersOf(stage + W::Groups * groupBytes, lane);
       leave(ring);
       UNROLL for (int m = 0; m < M; m++) {
         UNROLL for (int r = 0; r < 2; r++) {
@@ -368,17 +393,22 @@ struct Chain {
   // residual is x = sat16(x + sat16(lin(what stands inside))).
   METHOD void residual(i32 shift) {
     const u32 both = 0x01000001; // dp2 of a word with it adds one half
-    i64 half = (i64)1 << (31 + shift);
+    i32 half = 1 << shift;
     const u8 *stage = 0;
     UNROLL for (int k = 0; k < W::K; k++) {
-      if (k % 2 == 0) stage = take(ring);
+      if (k % 2 == 0) {
+        stage = take<W::Stage>(ring);
+      } else {
+        stay(ring); // so that one group's products do not begin before the other's sums are done with
+      }
       Products<M> s;
-      Scale by = begin(s, stage + W::Groups * groupBytes + k % 2 * numberBytes, lane);
+      begin(s, stage + W::Groups * groupBytes + k % 2 * numberBytes, lane);
       UNROLL for (int i = 0; i < W::HK; i++) {
         Fragment a[M];
         UNROLL for (int m = 0; m < M; m++) a[m] = fragment(*inside(m, i, 0), *inside(m, i, 1));
         multiply(s, a, stage + (k % 2 * W::HK + i) * groupBytes, lane);
       }
+      Numbers by = numbersOf(stage + W::Groups * groupBytes + k % 2 * numberBytes, lane);
       if (k % 2 == 1 || k == W::K - 1) leave(ring);
       UNROLL for (int m = 0; m < M; m++) {
         u32x4 z[2];
@@ -395,20 +425,19 @@ struct Chain {
   }
 
   METHOD void scale() {
-    const i32 *table = p.table + (i64)p.frame[0] * C;
-    UNROLL for (int k = 0; k < W::K; k++) {
-      i32 ch = 32 * k + lane % 4 * 8;
-      i32x4 by[2] = {*(const i32x4 *)(table + ch), *(const i32x4 *)(table + ch + 4)};
+    const i32 *table = p.table + (i64)p.frame[0] * C + lane % 4 * 8;
+    NOUNROLL for (i32 k = 0; k < W::K; k++, table += 32) {
+      i32x4 by[2] = {*(const i32x4 *)table, *(const i32x4 *)(table + 4)};
       UNROLL for (int m = 0; m < M; m++) {
         u32x4 y[2];
         UNROLL for (int r = 0; r < 2; r++) {
-          y[r] = channels(x[k][m], r);
+          y[r] = channels(x[0][m], r);
           UNROLL for (int j = 0; j < 4; j++) {
             i32 low = (i16)y[r][j], high = (i32)y[r][j] >> 16;
             y[r][j] = halves(sat16(rnd(wide(low, by[j / 2][j % 2 * 2]), p.tableShift)), sat16(rnd(wide(high, by[j / 2][j % 2 * 2 + 1]), p.tableShift)));
           }
         }
-        x[k][m] = fragment(y[0], y[1]);
+        append(m, fragment(y[0], y[1]));
       }
     }
   }
@@ -422,13 +451,13 @@ struct Chain {
   }
 
   METHOD void tail(const Tail &to) {
-    i64 half = (i64)1 << (31 + to.shift);
-    i32 middle = 1 << to.f >> 1;
+    i32 middle = 1 << to.f >> 1, half = 1 << to.shift;
     NOUNROLL for (i32 c = 0; c < to.n; c += 32) {
-      const u8 *stage = take(ring);
+      const u8 *stage = take<W::Stage>(ring);
       Products<M> s;
-      Scale by = begin(s, stage + W::Groups * groupBytes, lane);
+      begin(s, stage + W::Groups * groupBytes, lane);
       UNROLL for (int k = 0; k < W::K; k++) multiply(s, x[k], stage + k * groupBytes, lane);
+      Numbers by = numbersOf(stage + W::Groups * groupBytes, lane);
       leave(ring);
       UNROLL for (int m = 0; m < M; m++) {
         UNROLL for (int r = 0; r < 2; r++) {
@@ -475,7 +504,7 @@ struct Chain {
   }
 };
 
-// Shifts are those of the model less 32; f is 0 for no activation or body.
+// Shifts are those of the model less 33; f is 0 for no activation or body.
 #define CHAIN(c, m, threads)                                                                                                     \
   KERNEL_OF(threads, 1)                                                                                                          \
   void chain_##c##_##m(i16 *dst, const i16 *src, const i16 *res, i64 warps, i64 head, i64 in, i64 n, i64 h, i64 w,               \
