@@ -54,6 +54,9 @@ func groupings(g *inference.Graph, tensors map[string]*inference.Tensor, taken f
 				all = append(all, x)
 				break
 			}
+			if nodes[len(nodes)-1].Op == "actsum4" {
+				break // lin_actsum4 computes both
+			}
 		}
 	}
 	return all
