@@ -316,6 +316,20 @@ func describeCall(v *value, c call) line {
 			}
 		}
 		return l
+	case v.group != nil:
+		g := v.group.layer
+		in = g.in
+		sums := float64(g.taps * g.in * g.out * g.outcome.parts())
+		reads := n * float64(in) * 2
+		if g.taps == 9 {
+			r := float64(v.group.nodes[0].Ints["r"])
+			reads *= r * r
+		}
+		if g.outcome == plain && len(v.in) == 2 {
+			reads += out
+		}
+		l.bytes = reads + out + float64(g.planes())*sums
+		l.products = 2 * float64(g.planes()) * n * sums
 	case c.kernel == "lin_8" || c.kernel == "lin_1":
 		in = v.in[0].node.C
 		l.bytes = n*float64(in)*2 + out*float64(len(v.in)) + float64(in*v.node.C)

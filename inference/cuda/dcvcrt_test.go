@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/nvcodec/nvcodec/inference"
@@ -57,6 +58,25 @@ func TestDCVCRTGroups(t *testing.T) {
 		if looks != 2*blocks {
 			t.Errorf("wide %v: %d tables are looked up in %d blocks, want two in each", wide, looks, blocks)
 		}
+	}
+}
+
+// TestDCVCRTProfile prints, with NVCODEC_PROFILE set, how long each kernel of a frame of the published network takes at
+// 1920x1088.
+func TestDCVCRTProfile(t *testing.T) {
+	if os.Getenv("NVCODEC_PROFILE") == "" {
+		t.Skip("NVCODEC_PROFILE is not set")
+	}
+	for _, wide := range []bool{false, true} {
+		c := inferencetest.DCVCRTFull
+		if software {
+			c = inferencetest.DCVCRT{D: 32, Y: 16, Z: 8, Recon: 24}
+		}
+		c.Wide = wide
+		t.Run(fmt.Sprintf("wide=%v", wide), func(t *testing.T) {
+			m := inferencetest.NewDCVCRT(1, c)
+			eachDevice(t, func(t *testing.T, b *backend) { profile(t, b, m, benchSizes()[1]) })
+		})
 	}
 }
 
