@@ -131,55 +131,65 @@ func sectionWords(s *codedSection) int64 {
 }
 
 func countSymbols(sections []codedSection) (n, tiles int64) {
-	for _, l := range levelsOf(sections) {
-		for _, p := range l.pairs {
-			tiles += p.tiles()
-		}
-	}
 	for i := range sections {
 		n += sections[i].count
+		tiles += sections[i].tiles()
 	}
 	return n, tiles
 }
 
-// A codedLevel is the sections of one level, two by two, as launches take them.
-type codedLevel struct {
-	pairs []codedPair
-	skip  bool
-	limit int
+// tiles is how many blocks of threads a section has.
+func (s *codedSection) tiles() int64 { return max(1, (s.count+tileSymbols-1)/tileSymbols) }
+
+// A sectionRun is what one launch has: up to four sections, the first of them number first of all.
+type sectionRun struct {
+	sections    []codedSection
+	first       int
+	tile, tiles int64 // those ahead of it in what is cut, and its own
 }
 
-type codedPair struct {
-	a, b  codedSection // b may be empty
-	first int          // number of section a
-}
-
-// tiles is how many blocks a launch over the pair has: at least one, which a level needs to be closed.
-func (p *codedPair) tiles() int64 {
-	of := func(n int64) int64 { return (n + tileSymbols - 1) / tileSymbols }
-	return max(1, of(p.a.count)+of(p.b.count))
-}
-
-func (p *codedPair) args() []uint64 {
-	return arg(p.a.symbols, p.a.tables, p.a.count, p.b.symbols, p.b.tables, p.b.count)
-}
-
-func levelsOf(sections []codedSection) []codedLevel {
-	var all []codedLevel
-	for i := range sections {
-		s := &sections[i]
-		for len(all) <= s.level {
-			all = append(all, codedLevel{skip: s.skip, limit: s.limit})
-		}
-		l := &all[s.level]
-		if n := len(l.pairs); n > 0 && l.pairs[n-1].b.name == "" {
-			l.pairs[n-1].b = *s
-			continue
-		}
-		l.pairs = append(l.pairs, codedPair{a: *s, first: i})
+// runsOf cuts sections into runs; first is the number of the first of them.
+func runsOf(sections []codedSection, first int) []sectionRun {
+	var all []sectionRun
+	tile := int64(0)
+	for len(sections) > 0 {
+		r := sectionRun{sections: sections[:min(4, len(sections))], first: first, tile: tile}
+		_, r.tiles = countSymbols(r.sections)
+		tile += r.tiles
+		first += len(r.sections)
+		sections = sections[len(r.sections):]
+		all = append(all, r)
 	}
 	return all
 }
+
+func (r *sectionRun) args() []uint64 {
+	var all []uint64
+	for i := range 4 {
+		if i < len(r.sections) {
+			s := &r.sections[i]
+			all = append(all, arg(s.symbols, s.tables, s.count)...)
+		} else {
+			all = append(all, arg(0, 0, -1)...)
+		}
+	}
+	return all
+}
+
+// levelOf returns the sections of a level and the number of the first.
+func levelOf(sections []codedSection, level int) ([]codedSection, int) {
+	from := 0
+	for from < len(sections) && sections[from].level < level {
+		from++
+	}
+	to := from
+	for to < len(sections) && sections[to].level == level {
+		to++
+	}
+	return sections[from:to], from
+}
+
+func lastLevel(sections []codedSection) int { return sections[len(sections)-1].level }
 
 // checkSections refuses what the kernels cannot do.
 func checkSections(sections []codedSection) error {
@@ -239,24 +249,19 @@ func encodeLayout(sections []codedSection) (scratch, result int64) {
 func gatherCalls(t *coderTables, sections []codedSection, frame, scratch pointer) []call {
 	l := encoderLayout(sections)
 	at := func(offset int64) pointer { return scratch + pointer(offset) }
-	levels := levelsOf(sections)
 	var sum, gather []call
-	tile := int64(0)
-	for i := range levels {
-		end := tile
-		for _, p := range levels[i].pairs {
-			end += p.tiles()
-		}
-		for _, p := range levels[i].pairs {
-			skip, last, coding := yes(levels[i].skip), yes(i == len(levels)-1), t.coding
-			if !levels[i].skip {
-				coding += pointer(16 * t.entriesOf[0])
+	for _, r := range runsOf(sections, 0) {
+		skips, closes := 0, 0
+		for i := range r.sections {
+			n := r.first + i
+			skips |= yes(r.sections[i].skip) << i
+			if n+1 == len(sections) || sections[n+1].level > sections[n].level {
+				closes |= (sections[n].level + 1) << (4 * i)
 			}
-			sum = append(sum, call{kernel: "coder_sum", grid: int(p.tiles()), args: append(arg(at(l.sums+16*tile), t.table, frame, skip), p.args()...)})
-			gather = append(gather, call{kernel: "coder_gather", grid: int(p.tiles()), args: append(arg(scratch, at(l.sums), at(l.entries), at(l.escapes), t.table, coding, frame,
-				tile, end, i, last, skip), p.args()...)})
-			tile += p.tiles()
 		}
+		sum = append(sum, call{kernel: "coder_sum", grid: int(r.tiles), args: append(arg(at(l.sums+16*r.tile), t.table, frame, skips), r.args()...)})
+		gather = append(gather, call{kernel: "coder_gather", grid: int(r.tiles), args: append(arg(scratch, at(l.sums), at(l.entries), at(l.escapes), t.table, t.coding, t.entriesOf[0], frame,
+			r.tile, lastLevel(sections), closes, skips), r.args()...)})
 	}
 	return append(sum, gather...)
 }
@@ -266,23 +271,19 @@ func gatherCalls(t *coderTables, sections []codedSection, frame, scratch pointer
 func encodeCalls(t *coderTables, sections []codedSection, hash, scratch pointer) []call {
 	l := encoderLayout(sections)
 	at := func(offset int64) pointer { return scratch + pointer(offset) }
-	levels := levelsOf(sections)
-	skips := 0
+	skips, levels := 0, lastLevel(sections)+1
 	most := int64(0) // segments that shared memory is asked for
-	for i, level := range levels {
-		if level.skip {
-			skips |= 1 << i
-		}
-		for half, n := range t.segmentsOf {
-			if (half == 0) == level.skip && 4*n+staticShared <= t.shared {
-				most = max(most, n)
-			}
+	for i := range sections {
+		s := &sections[i]
+		skips |= yes(s.skip) << s.level
+		if n := t.segmentsOf[yes(!s.skip)]; 4*n+staticShared <= t.shared {
+			most = max(most, n)
 		}
 	}
 	return []call{
 		{kernel: "coder_encode", grid: maxGroups, threads: 128, shared: int(4 * most), args: arg(scratch, at(l.entries), at(l.escapes), at(l.words),
-			t.segments, t.segmentsOf[0], t.segmentsOf[1], most, hash, len(levels), skips)},
-		{kernel: "coder_report", grid: reportBlocks, args: arg(scratch, at(l.words), hash, len(levels))},
+			t.segments, t.segmentsOf[0], t.segmentsOf[1], most, hash, levels, skips)},
+		{kernel: "coder_report", grid: reportBlocks, args: arg(scratch, at(l.words), hash, levels)},
 	}
 }
 
@@ -326,10 +327,10 @@ func decodeLayout(sections []codedSection) (scratch, result, input int64) {
 func decodeCalls(t *coderTables, sections []codedSection, level int, frame, scratch pointer) []call {
 	l := decoderLayout(sections)
 	at := func(offset int64) pointer { return scratch + pointer(offset) }
-	levels := levelsOf(sections)
-	v := &levels[level]
+	these, first := levelOf(sections, level)
+	v := &these[0]
 	half := yes(!v.skip)
-	skip, last := yes(v.skip), yes(level == len(levels)-1)
+	skip, last := yes(v.skip), yes(level == lastLevel(sections))
 	entries, capacity := t.entries, t.entriesOf[half]
 	if half == 1 {
 		entries += pointer(8 * t.entriesOf[0])
@@ -337,29 +338,21 @@ func decodeCalls(t *coderTables, sections []codedSection, level int, frame, scra
 	if wordRing+8*capacity+staticShared > t.shared {
 		capacity = 0
 	}
-	tiles, ahead := int64(0), int64(0) // of this level, and of those before
-	for i, v := range levels[:level+1] {
-		for _, p := range v.pairs {
-			if tiles += p.tiles(); i < level {
-				ahead += p.tiles()
-			}
-		}
-	}
-	tiles -= ahead
-	counts := at(l.sums + 4*ahead)
+	_, ahead := countSymbols(sections[:first])
+	_, tiles := countSymbols(these)
 	var begin, list, scatter []call
 	if level == 0 {
 		_, all := countSymbols(sections)
 		begin = []call{{kernel: "coder_begin", grid: reportBlocks, args: arg(scratch, at(l.words), at(l.sums), all, frame)}}
 	}
-	tile, base := int64(0), int64(0)
-	for _, p := range v.pairs {
-		list = append(list, call{kernel: "coder_list", grid: int(p.tiles()), args: append(arg(scratch, counts, at(l.starts), at(l.zeros), at(l.entries), t.table, frame,
-			base, tile, tiles, level, skip), p.args()...)})
-		scatter = append(scatter, call{kernel: "coder_scatter", grid: int(p.tiles()), args: append(arg(scratch, at(l.values), at(l.starts), frame,
-			tile, tiles, level, last, v.limit, p.first, skip), p.args()...)})
-		tile += p.tiles()
-		base += p.a.count + p.b.count
+	base := int64(0)
+	for _, r := range runsOf(these, first) {
+		list = append(list, call{kernel: "coder_list", grid: int(r.tiles), args: append(arg(scratch, at(l.sums+4*ahead), at(l.starts), at(l.zeros), at(l.entries), t.table, frame,
+			base, r.tile, tiles, level, skip), r.args()...)})
+		scatter = append(scatter, call{kernel: "coder_scatter", grid: int(r.tiles), args: append(arg(scratch, at(l.values), at(l.starts), frame,
+			r.tile, tiles, level, last, v.limit, r.first, skip), r.args()...)})
+		n, _ := countSymbols(r.sections)
+		base += n
 	}
 	all := append(begin, list...)
 	all = append(all, call{kernel: "coder_decode", grid: maxGroups, shared: int(max(wordRing+8*capacity, closingShared)),

@@ -100,7 +100,21 @@ func randomCoderCase(r *rand.Rand, t *entropy.Tables, kind, nz, ny int) *coderCa
 		}
 		return s
 	}
-	c.Levels = [][]entropy.Section{{section(nz, false)}, {section(ny/2, true), section(ny-ny/2, true)}}
+	c.Levels = [][]entropy.Section{{section(nz, false)}}
+	switch r.IntN(6) {
+	case 0: // a level for each step
+		for i := range 4 {
+			c.Levels = append(c.Levels, []entropy.Section{section(ny*(i+1)/4-ny*i/4, true)})
+		}
+	case 1: // more sections than a launch has
+		level := []entropy.Section{section(0, true), section(ny/2, true), section(0, true)}
+		for i := range 3 {
+			level = append(level, section((ny-ny/2)*(i+1)/3-(ny-ny/2)*i/3, true))
+		}
+		c.Levels = append(c.Levels, level)
+	default:
+		c.Levels = append(c.Levels, []entropy.Section{section(ny/2, true), section(ny-ny/2, true)})
+	}
 	if r.IntN(2) == 0 {
 		c.HB, c.WB = 1+r.IntN(9), 1+r.IntN(9)
 		field := func() []int16 {

@@ -298,11 +298,11 @@ KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, co
 }
 
 // coder_scatter puts a level's symbols into their places: 0 where a symbol is not coded, and in the place of one beyond
-// ±limit, which it reports by the number of its section, sectionA or the next one. The last of the level's tiles sends
+// ±limit, which it reports by the number of its section, the launch's first being firstSection. The last of the level's tiles sends
 // the report behind the last level.
-KERNEL void coder_scatter(DecoderHead *head, const i16 *values, const u32 *starts, const Frame *frame, i64 firstTile, i64 tiles, i64 level, i64 last, i64 limit, i64 sectionA, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
+KERNEL void coder_scatter(DecoderHead *head, const i16 *values, const u32 *starts, const Frame *frame, i64 firstTile, i64 tiles, i64 level, i64 last, i64 limit, i64 firstSection, i64 skip, SECTIONS) {
   SHARED u32 final;
-  Tile t = tileOf((u32)blockIndex(), Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  Tile t = tileOf((u32)blockIndex(), THE_SECTIONS);
   u32 first, n = 0, total, coded = 0, thread = (u32)threadIndex();
   Sixteen s = tablesOf(t, first);
   i32 threshold = thresholdOf(frame, skip);
@@ -316,7 +316,7 @@ KERNEL void coder_scatter(DecoderHead *head, const i16 *values, const u32 *start
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     i32 v = coded >> i & 1 ? values[place++] : 0;
     if (v > (i32)limit || v < -(i32)limit) {
-      atomicMin(&head->report.range[level], (u64)(sectionA + t.second) << 48 | (u64)(first + i) << 16 | (u16)v);
+      atomicMin(&head->report.range[level], (u64)(firstSection + t.number) << 48 | (u64)(first + i) << 16 | (u16)v);
       v = 0;
     }
     out.x[i] = (i16)v;

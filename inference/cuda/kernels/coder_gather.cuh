@@ -3,24 +3,24 @@
 #include "coder_lanes.cuh"
 #include "coder_layout.cuh"
 
-// coder_sum sums what each of an encoder's tiles holds. A launch has two sections of a level, symbols and tables of n
-// symbols each, and sums begins at its first tile.
-KERNEL void coder_sum(Sums *sums, const Tables *tables, const Frame *frame, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
+// coder_sum sums what each of an encoder's tiles holds; sums begins at the launch's first tile. Bit i of skips: section i
+// of the launch is of y.
+KERNEL void coder_sum(Sums *sums, const Tables *tables, const Frame *frame, i64 skips, SECTIONS) {
   SHARED u32 table[tableHalf], cost[tableHalf];
   int thread = threadIndex();
+  Tile t = tileOf((u32)blockIndex(), THE_SECTIONS);
+  bool skip = skips >> t.number & 1;
   if (thread < tableHalf) {
     table[thread] = tables->table[wholeTable(thread, skip)];
     cost[thread] = tables->cost[wholeTable(thread, skip)];
   }
   barrier();
-  Tile t = tileOf((u32)blockIndex(), Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
   u32 first, both = 0, bits = 0;
   Sixteen s = tablesOf(t, first);
   i32 threshold = thresholdOf(frame, skip);
   UNROLL for (int i = 0; i < threadSymbols; i++) {
-    u32 x = s.table(i) & (skip ? 255 : tableHalf - 1);
-    if (i >= (int)s.valid || (i32)x < threshold) continue;
-    x &= tableHalf - 1;
+    if (i >= (int)s.valid || (i32)s.table(i) < threshold) continue;
+    u32 x = s.table(i) & (tableHalf - 1);
     i32 v = t.section.symbols[first + i], k = table[x] >> 24;
     both += 1 + ((u32)(v < -k || v > k) << 16);
     bits += cost[x];
@@ -44,25 +44,27 @@ DEVICE void before(const Sums *all, u32 tile, u32 &coded, u32 &escapes, u64 &cos
 
 // coder_gather lists what coding every coded symbol takes, in order: the symbol's reciprocal of f (49 bits) |
 // shift<<56, f, and its first segment; and the escapes' values: value | K<<16. Tiles are numbered through all levels, this
-// launch has those from firstTile on, and the level ends at endTile. coding is of the level's half of the tables. The last block of the last level sets the number of lanes: the largest power of two that leaves each 256
-// bytes, or 2^23/4096 bits.
-KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u32 *escapes, const Tables *tables, const u32x4 *coding, const Frame *frame, i64 firstTile, i64 endTile, i64 level, i64 last, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
+// launch has those from firstTile on. coding begins with y's half of the tables, z's is codingZ further. Four bits of
+// closes for each section of the launch: one more than the level that ends with it, or 0. The last tile of the lastLevel
+// sets the number of lanes: the largest power of two that leaves each 256 bytes, or 2^23/4096 bits.
+KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u32 *escapes, const Tables *tables, const u32x4 *coding, i64 codingZ, const Frame *frame, i64 firstTile, i64 lastLevel, i64 closes, i64 skips, SECTIONS) {
   SHARED u32 table[tableHalf];
   int thread = threadIndex();
+  Tile t = tileOf((u32)blockIndex(), THE_SECTIONS);
+  bool skip = skips >> t.number & 1;
   if (thread < tableHalf) table[thread] = tables->table[wholeTable(thread, skip)];
+  if (!skip) coding += codingZ;
   u32 tile = (u32)firstTile + (u32)blockIndex(), coded, escaped, total;
   u64 cost;
   before(sums, tile, coded, escaped, cost);
-  Tile t = tileOf((u32)blockIndex(), Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
   u32 first, both = 0, taken = 0, outside = 0;
   Sixteen s = tablesOf(t, first);
   i32 threshold = thresholdOf(frame, skip);
   i16 value[threadSymbols];
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     value[i] = 0;
-    u32 x = s.table(i) & (skip ? 255 : tableHalf - 1);
-    if (i >= (int)s.valid || (i32)x < threshold) continue;
-    i32 v = value[i] = t.section.symbols[first + i], k = table[x & (tableHalf - 1)] >> 24;
+    if (i >= (int)s.valid || (i32)s.table(i) < threshold) continue;
+    i32 v = value[i] = t.section.symbols[first + i], k = table[s.table(i) & (tableHalf - 1)] >> 24;
     u32 escape = v < -k || v > k;
     taken |= 1 << i;
     outside |= escape << i;
@@ -80,13 +82,13 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
     }
     entries[n++] = coding[(x & 0xffff) + symbol];
   }
-  if (tile + 1 < (u32)endTile) return;
-  u64 sum = 0;
-  if (last) sum = blockSum(cost) + sums[tile].cost;
+  i32 level = (i32)(closes >> (4 * t.number) & 15) - 1;
+  if (!t.last || level < 0) return;
+  u64 sum = level == lastLevel ? blockSum(cost) + sums[tile].cost : 0;
   if (thread > 0) return;
   head->coded[level] = coded + (total & 0xffff);
   head->escapes[level] = escaped + (total >> 16);
-  if (last) {
+  if (level == lastLevel) {
     u32 lanes = 1;
     while (lanes < maxLanes && sum >> 23 >= 2 * lanes) lanes *= 2;
     head->lanes = lanes;
@@ -98,18 +100,18 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
 // first coded symbol of every tile, and zeros, which counts escapes, is cleared. This launch has the tiles from firstTile
 // of the level's on, and base is the number of symbols in those before. Of y, blocks take tiles in turn and wait for
 // those that came before them to say how many symbols are coded, in counts, which are 0 until then.
-KERNEL void coder_list(DecoderHead *head, u32 *counts, u32 *starts, u32 *zeros, u32 *list, const Tables *tables, const Frame *frame, i64 base, i64 firstTile, i64 tiles, i64 level, i64 skip, i16 *symbolsA, const u8 *tablesA, i64 nA, i16 *symbolsB, const u8 *tablesB, i64 nB) {
+KERNEL void coder_list(DecoderHead *head, u32 *counts, u32 *starts, u32 *zeros, u32 *list, const Tables *tables, const Frame *frame, i64 base, i64 firstTile, i64 tiles, i64 level, i64 skip, SECTIONS) {
   SHARED u32 table[tableHalf], turn;
   int thread = threadIndex();
   if (thread < tableHalf) table[thread] = tables->table[wholeTable(thread, skip)];
   if (thread == 0) turn = skip ? atomicIncrement(&head->listed[level]) : (u32)firstTile + (u32)blockIndex();
   barrier();
   u32 tile = turn, total, first, n = 0;
-  Tile t = tileOf(tile - (u32)firstTile, Section{symbolsA, tablesA, (u32)nA}, Section{symbolsB, tablesB, (u32)nB});
+  Tile t = tileOf(tile - (u32)firstTile, THE_SECTIONS);
   Sixteen s = tablesOf(t, first);
   i32 threshold = thresholdOf(frame, skip);
   UNROLL for (int i = 0; i < threadSymbols; i++) n += i < (int)s.valid && (i32)s.table(i) >= threshold;
-  u32 place = blockScan(n, total), start = (u32)base + t.first + (t.second ? (u32)nA : 0);
+  u32 place = blockScan(n, total), start = (u32)base + t.before + t.first;
   if (skip) {
     volatile u32 *said = counts;
     if (thread == 0) said[tile] = total + 1;

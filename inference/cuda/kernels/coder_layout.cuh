@@ -91,27 +91,40 @@ struct DecoderHead {
   u32 listed[maxLevels], decoded[maxLevels], scattered[maxLevels];
 };
 
-// A Section is one run of symbols and their tables; two of one level are gathered and scattered together.
+// A Section is one run of symbols and their tables; a launch has up to four, the others with a count of -1.
 struct Section {
   i16 *symbols;
   const u8 *tables;
-  u32 count;
+  i64 count;
 };
+#define SECTIONS \
+  i16 *symbols0, const u8 *tables0, i64 n0, i16 *symbols1, const u8 *tables1, i64 n1, i16 *symbols2, const u8 *tables2, i64 n2, i16 *symbols3, const u8 *tables3, i64 n3
+#define THE_SECTIONS \
+  Section { symbols0, tables0, n0 }, Section{symbols1, tables1, n1}, Section{symbols2, tables2, n2}, Section { symbols3, tables3, n3 }
 
-// A Tile is what one block of threads has of two sections.
+// A Tile is what one block of threads has of a launch's sections. Every section has one tile at least.
 struct Tile {
   Section section;
-  u32 second, first; // whether it is the second section; its first symbol
+  u32 number, before; // of the section; how many symbols the sections before it have
+  u32 first;          // symbol
+  bool last;          // tile of its section
 };
 
 DEVICE u32 tilesOf(u32 n) { return (n + tileSymbols - 1) / tileSymbols; }
 
-DEVICE Tile tileOf(u32 block, Section a, Section b) {
-  u32 tiles = tilesOf(a.count);
-  Tile t;
-  t.second = block >= tiles;
-  t.section = t.second ? b : a;
-  t.first = (t.second ? block - tiles : block) * tileSymbols;
+DEVICE Tile tileOf(u32 block, Section a, Section b, Section c, Section d) {
+  Tile t{a, 0, 0, 0, false};
+  Section others[3] = {b, c, d};
+  u32 tiles = a.count > tileSymbols ? tilesOf((u32)a.count) : 1;
+  UNROLL for (int i = 0; i < 3; i++) {
+    if (block < tiles || others[i].count < 0) continue;
+    block -= tiles;
+    t.before += (u32)t.section.count;
+    t.section = others[i], t.number = i + 1;
+    tiles = t.section.count > tileSymbols ? tilesOf((u32)t.section.count) : 1;
+  }
+  t.first = block * tileSymbols;
+  t.last = block + 1 == tiles;
   return t;
 }
 
@@ -127,7 +140,7 @@ struct Sixteen {
 DEVICE Sixteen tablesOf(const Tile &t, u32 &first) {
   first = t.first + (u32)threadIndex() * threadSymbols;
   Sixteen s;
-  s.valid = first < t.section.count ? t.section.count - first : 0;
+  s.valid = first < t.section.count ? (u32)t.section.count - first : 0;
   const u8 *p = t.section.tables + first;
   if (s.valid >= threadSymbols) {
     s.valid = threadSymbols;
