@@ -39,4 +39,5 @@ DEVICE void groupProduct(i32 *c, const u32 *a, u64 b, u32 more) {
 }
 
 DEVICE i64 multiplyAdd(i32 a, i32 b, i64 c) { return (i64)a * b + c; }
+DEVICE i32 positive(i32 x, i32 most) { return clamp32(x, 0, most); }
 DEVICE u32 saturated(i32 a, i32 b) { return (unsigned short)sat16(a) | (u32)(unsigned short)sat16(b) << 16; }

@@ -133,7 +133,7 @@ struct Constants {
 
 // requantised returns the number that saturates to output i. With int8 weights the host has scaled mul so that what is
 // shifted out of the product is its lower word and shift more bits.
-template <int N, bool Wide>
+template <int N, bool Wide, bool Shifts>
 DEVICE i32 requantised(const GroupSums<N, Wide> &s, int i, i32 mul, i64 add, i32 shift) {
   if (Wide) {
     i64 acc = (i64)s.high[i] * 65536 + (i64)s.cross[i] * 256 + s.low[i];
@@ -141,18 +141,18 @@ DEVICE i32 requantised(const GroupSums<N, Wide> &s, int i, i32 mul, i64 add, i32
   }
   i32 low, high;
   split(multiplyAdd((i32)(((u32)s.high[i] << 8) + (u32)s.low[i]), mul, add), low, high);
-  return high >> shift;
+  return Shifts ? high >> shift : high;
 }
 
 // look is the table's value of sat16(y): max(y, 0) less the entry of |y|, of which the last serves all that are larger.
 // Such tables are what activations that are x or 0 far from 0 are but for a small even part.
 DEVICE i32 look(i32 y, const u8 *table, u32 last) {
   u32 size = y < 0 ? 0u - (u32)y : (u32)y;
-  return clamp32(y, 0, 32767) - table[size < last ? size : last];
+  return positive(y, 32767) - table[size < last ? size : last];
 }
 
-// outcome stores what the sums of one block of channels become.
-template <int N, int Out, bool Wide>
+// outcome stores what the sums of one block of channels become. Without Shifts the shift is 0.
+template <int N, int Out, bool Wide, bool Shifts>
 DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, Constants k, const u8 *table, u32 last, i32 row, i32 block, i32 t) {
   enum { parts = Out == Gated ? 4 : Out == LookedSum ? 2 : 1, tiles = N / 8 / parts };
   i32 shift = (i32)l.shift;
@@ -168,7 +168,7 @@ DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, Constants k, co
           i32 mul = muls[e];
           i64 add = adds[e];
           UNROLL for (int r = 0; r < 2; r++) {
-            i32 v = requantised<N, Wide>(s, 4 * (part * tiles + 4 * quad + q) + 2 * r + e, mul, add, shift);
+            i32 v = requantised<N, Wide, Shifts>(s, 4 * (part * tiles + 4 * quad + q) + 2 * r + e, mul, add, shift);
             if (Out == Gated) v = act(clamp32(v, -32768, 32767), (i32)l.f);
             if (Out == Looked || Out == LookedSum) v = look(v, table, last);
             y[r][2 * q + e] = part == 0 ? v : y[r][2 * q + e] + v;
@@ -195,20 +195,19 @@ DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, Constants k, co
 template <int N, int Out, bool Conv, bool Wide>
 DEVICE void convolve(const Layer &l) {
   enum { planes = Wide ? 2 : 1 };
-  u8 *memory = dynamicShared();
-  u32 base = sharedAddress(memory);
+  u8 *table = dynamicShared(); // where its address is a constant; then weights, then barriers
   i32 thread = threadIndex(), group = thread / 128, lane = thread % 32, t = lane % 4;
   i32 steps = ((i32)l.in * (Conv ? 9 : 1) + 31) / 32, bytes = N * 32 * planes * steps, blob = bytes + N * 12;
   i32 share = ((i32)l.blocks + (i32)l.groups - 1) / (i32)l.groups, first = blockIndex() % (i32)l.groups * share;
   i32 count = (i32)l.blocks - first < share ? (i32)l.blocks - first : share;
-  u8 *table = memory + share * blob;
-  u32 last = 0, size = 0, bars = base + share * blob;
+  u32 last = 0, size = 0;
   if (Out == Looked || Out == LookedSum) {
     last = *(const u32 *)l.table - 1;
     size = (last + 16) / 16 * 16;
     for (u32 i = thread; i < size / 16; i += 256) ((u32x4 *)table)[i] = ((const u32x4 *)l.table)[1 + i];
-    bars += size;
   }
+  u8 *memory = table + size;
+  u32 base = sharedAddress(memory), bars = base + share * blob;
   if (thread == 0) {
     for (i32 i = 0; i < count; i++) phaseInit(bars + 8 * i);
     phaseReady();
@@ -256,7 +255,10 @@ DEVICE void convolve(const Layer &l) {
       hold<N / 2>(s.low);
       if (Wide) hold<N / 2>(s.cross);
       Constants k = {(const i32 *)(memory + i * blob + bytes), (const i64 *)(memory + i * blob + bytes + 4 * N)};
-      outcome<N, Out, Wide>(l, s, k, table, last, row, first + i, t);
+      if (l.shift != 0 || Wide)
+        outcome<N, Out, Wide, true>(l, s, k, table, last, row, first + i, t);
+      else
+        outcome<N, Out, Wide, false>(l, s, k, table, last, row, first + i, t);
     }
   }
 }

@@ -103,6 +103,13 @@ DEVICE i64 multiplyAdd(i32 a, i32 b, i64 c) {
   return d;
 }
 
+// positive is clamp(x, 0, most), one instruction.
+DEVICE i32 positive(i32 x, i32 most) {
+  i32 d;
+  asm("min.relu.s32 %0, %1, %2;" : "=r"(d) : "r"(x), "r"(most));
+  return d;
+}
+
 // saturated packs two numbers, each limited to int16; a is the lower half.
 DEVICE u32 saturated(i32 a, i32 b) {
   u32 d;
