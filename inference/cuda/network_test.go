@@ -71,17 +71,16 @@ func benchNetwork(b *testing.B, back *Backend, m *inference.Model, size inferenc
 		}
 	}
 	s := opened.(*session)
+	beside, err := newFork(back.backend, s.m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer beside.close()
 	var frames [2]captured // by parity
 	for parity := range frames {
-		var steps []launch
-		for _, v := range s.programs["inter"].plan.values {
-			for _, c := range s.compile(v, parity) {
-				step, err := s.m.prepare(c)
-				if err != nil {
-					b.Fatal(err)
-				}
-				steps = append(steps, step)
-			}
+		steps, err := beside.launches(s.frameCalls(s.programs["inter"].plan, parity, nil))
+		if err != nil {
+			b.Fatal(err)
 		}
 		if frames[parity], err = s.m.capture((&part{steps: steps}).all); err != nil {
 			b.Fatal(err)
