@@ -336,24 +336,32 @@ struct Chain {
     const u8 *stage = take<W::Stage>(ring);
     const i32 *bias = (const i32 *)(stage + 9 * 64 * W::HK), *mul = bias + 32 * W::HK;
     i32 shift = p.convShift, half = 1 << shift, channel0 = lane % 4 * 8;
+    // Behind the stage's numbers stand zeros, which are read in the place of what lies outside.
+    const i16 *zeros = (const i16 *)(p.weights + 832 * W::HK);
+    static_assert(832 * W::HK + 2 * W::H <= W::Stage, "zeros of all channels");
     UNROLL for (int m = 0; m < M; m++) {
       i32 at = first + 16 * m < p.n ? first + 16 * m : p.n - 2, y = at / p.w, col = at % p.w;
+      const i16 *from[3][4];
+      UNROLL for (int dy = 0; dy < 3; dy++) {
+        bool row = dy == 1 || (dy == 0 ? y > 0 : y < p.h - 1);
+        UNROLL for (int dx = 0; dx < 4; dx++) {
+          bool in = row && (dx == 0 ? col > 0 : dx == 3 ? col < p.w - 2 : true);
+          from[dy][dx] = in ? p.src + (i64)(at + (dy - 1) * p.w + dx - 1) * W::H : zeros;
+        }
+      }
       NOUNROLL for (i32 k = 0; k < W::HK; k++) {
-        i32 ch = 32 * k + channel0;
+        i32 ch = 32 * k + channel0, within = W::H % 32 == 0 || ch < W::H ? ch : W::H - 8; // past the last, weights are 0
         i32 acc[2][8];
         UNROLL for (int i = 0; i < 8; i++) acc[0][i] = acc[1][i] = bias[ch + i];
         UNROLL for (int dy = 0; dy < 3; dy++) {
-          UNROLL for (int dx = 0; dx < 4; dx++) {
-            i32 row = y + dy - 1, c = col + dx - 1;
-            u32x4 v = {0, 0, 0, 0};
-            if (row >= 0 && row < p.h && c >= 0 && c < p.w && ch < W::H) v = *(const u32x4 *)(p.src + (i64)(row * p.w + c) * W::H + ch);
+          u32x4 v[4];
+          UNROLL for (int dx = 0; dx < 4; dx++) v[dx] = *(const u32x4 *)(from[dy][dx] + within);
+          UNROLL for (int dx = 0; dx < 3; dx++) {
+            u32x4 weights = ((const u32x4 *)stage)[(dy * 3 + dx) * 4 * W::HK + ch / 8];
             UNROLL for (int r = 0; r < 2; r++) {
-              if (dx - r >= 0 && dx - r < 3) {
-                u32x4 weights = ((const u32x4 *)stage)[(dy * 3 + dx - r) * 4 * W::HK + ch / 8];
-                UNROLL for (int q = 0; q < 4; q++) {
-                  acc[r][2 * q] = dp2<false>(v[q], weights[q], acc[r][2 * q]);
-                  acc[r][2 * q + 1] = dp2<true>(v[q], weights[q], acc[r][2 * q + 1]);
-                }
+              UNROLL for (int q = 0; q < 4; q++) {
+                acc[r][2 * q] = dp2<false>(v[dx + r][q], weights[q], acc[r][2 * q]);
+                acc[r][2 * q + 1] = dp2<true>(v[dx + r][q], weights[q], acc[r][2 * q + 1]);
               }
             }
           }
