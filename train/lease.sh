@@ -12,7 +12,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=${ROOT:-/tmp/train} python=${PYTHON:-python3}
-mkdir -p "$root/log" "$root/ckpt" "$root/code"
+mkdir -p "$root/log" "$root/ckpt"
 for part in "$here"/../out/lease/part*; do
 	to=$root/${part##*/}
 	if [ -d "$part" ] && [ ! -e "$to" ]; then cp -r "$part" "$to.part" && mv "$to.part" "$to"; fi # whole files only: a run may be looking
@@ -20,21 +20,22 @@ done
 if [ $# = 0 ]; then ls -d "$root"/part*; exit; fi
 name=$1 gpu=$2 minutes=$3
 shift 3
-cp "$here"/*.py "$here/../convert/frames.safetensors" "$root/code/" # the checkout may be replaced while the run goes on
 case $name in
 nvc1-base) width=192 ;;
 nvc1-lite) width=128 ;;
 *) echo "lease.sh: $name: want nvc1-base or nvc1-lite" >&2 && exit 2 ;;
 esac
-out=$root/ckpt/$name
-begin=(--init "$root/code/$name.pt")
+out=$root/ckpt/$name code=$root/code/$name # a folder of each run's own: the checkout may be replaced while it goes on, and two may start at once
+mkdir -p "$code"
+cp "$here"/*.py "$here/../convert/frames.safetensors" "$code/"
+begin=(--init "$code/first.pt")
 if [ -e "$out.json" ]; then
 	begin=(--resume "$out")
 else
-	"$python" "$here/import.py" "$here/../models/src/$name.safetensors" "$root/code/$name.pt"
+	"$python" "$here/import.py" "$here/../models/src/$name.safetensors" "$code/first.pt"
 fi
-phases=${PHASES:-$("$python" -c "m = $minutes; print('[[%g,[4,7],16,256,1.5e-4,5e-5],[%g,[7,13],12,256,5e-5,2e-6],[%g,[4,7],12,256,5e-6,1e-6,\"int16\"]]' % (m * 0.6, m * 0.3, m * 0.1))")}
-cd "$root/code"
+phases=${PHASES:-$("$python" -c "m = $minutes; print('[[%g,[4,7],16,256,1e-4,5e-5],[%g,[7,13],12,256,5e-5,2e-6],[%g,[4,7],12,256,5e-6,1e-6,\"int16\"]]' % (m * 0.6, m * 0.3, m * 0.1))")}
+cd "$code"
 export CUDA_VISIBLE_DEVICES=$gpu PYTHONUNBUFFERED=1
 setsid nohup "$python" train.py --data "$root"/part{0,1,2,3,4,5,6,7,8,9}/train --watch --judge "$root/part0/judge" --out "$out.pt" "${begin[@]}" \
 	--ci $width --cp $width --seed 7 --calibrate frames.safetensors --keep 2 --state "$out" --phases "$phases" "$@" >>"$root/log/$name" 2>&1 </dev/null &

@@ -48,7 +48,7 @@ type clipResult struct {
 func main() {
 	log.SetFlags(0)
 	only := flag.String("only", "", "take clips whose name holds one of these, separated by commas")
-	names := flag.String("models", strings.Join(models.Names(), ","), "models to measure: names or .nvm files")
+	names := flag.String("models", strings.Join(models.Names(), ","), "models to measure: names or .nvm files; empty: the peers alone, for the cache")
 	qps := flag.String("qps", "0,21,42,63", "QPs of our models")
 	frames := flag.Int("frames", 0, "frames of each clip (0: all)")
 	reset := flag.Int("reset-interval", -1, "reset interval of our streams (-1: the default)")
@@ -84,7 +84,8 @@ func measure(ctx context.Context, clips []string, only, names, qps string, limit
 		return err
 	}
 	var nets []*inference.Model
-	for _, n := range strings.Split(names, ",") {
+	wanted := strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
+	for _, n := range wanted {
 		m, err := model(n)
 		if err != nil {
 			return err
@@ -121,7 +122,7 @@ func measure(ctx context.Context, clips []string, only, names, qps string, limit
 				}
 				key := m.Name
 				if i > 0 && nets[i-1].Name == m.Name {
-					key += "-" + filepath.Base(strings.Split(names, ",")[i])
+					key += "-" + filepath.Base(wanted[i])
 				}
 				r.Curves[key] = append(r.Curves[key], p)
 				log.Printf("%s %s qp %d: %d bytes (payload %d), %.2f dB", r.Name, key, qp, p.Bytes, p.Payload, p.PSNRY)
