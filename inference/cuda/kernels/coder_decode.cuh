@@ -34,6 +34,7 @@ struct Words {
     UNROLL for (int i = 0; i < chunk / 32; i++) waiting[i] = (u16)wordAt(words, filled + i * 32 + laneIndex(), held);
   }
   DEVICE_METHOD void fill() {
+    warpBarrier();
     UNROLL for (int i = 0; i < chunk / 32; i++) shared[(filled + i * 32 + laneIndex()) & (ring - 1)] = waiting[i];
     filled += chunk;
     warpBarrier();
@@ -268,8 +269,9 @@ KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, co
   if (group * groupLanes >= lanes) return;
   u32 n0 = level ? head->coded[level - 1] : 0, n1 = head->coded[level];
   bool fits = count <= capacity;
-  u32x2 *shared = (u32x2 *)(dynamicShared() + Words::ring * 2);
-  for (u32 i = thread; fits && i < (u32)count; i += 256) shared[i] = entries[i];
+  u32x4 *shared = (u32x4 *)(dynamicShared() + Words::ring * 2);
+  const u32x4 *from = (const u32x4 *)entries; // a table has four entries at least
+  for (u32 i = thread; fits && i < (u32)count / 2; i += 256) shared[i] = from[i];
   barrier();
   if (thread < groupLanes && n1 > n0) {
     u32 logLanes = 31 - __builtin_clz(lanes), groupSize = lanes < groupLanes ? lanes : groupLanes;
