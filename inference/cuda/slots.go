@@ -29,8 +29,13 @@ type slot struct {
 	cut     []byte      // encoder: two int64 that a scene cut is judged by
 	input   []byte      // decoder: the payload's image
 
-	graph *codingGraph
-	err   error // decoder: what the host found wrong with the payload
+	number  int // of the frame
+	graph   *codingGraph
+	before  *slot // the frame before, when it had vectors; a reference
+	lanes   int   // decoder
+	payload []byte
+	err     error         // of the host's own work
+	ready   chan struct{} // gets a value when that is done
 }
 
 // A slotLayout says what a slot holds, in bytes; parts of 0 bytes it has none of.
@@ -60,7 +65,7 @@ func newPool(m machine, slots int, l *slotLayout, o *inference.CodingOptions, po
 			p.close()
 			return nil, fmt.Errorf("cuda: %d MiB of page-locked memory: %w", l.bytes()>>20, err)
 		}
-		s := &slot{pool: p, memory: memory}
+		s := &slot{pool: p, memory: memory, ready: make(chan struct{}, 1)}
 		at := int64(0)
 		take := func(n int64) []byte {
 			part := memory[at:][:n:n]
@@ -93,7 +98,7 @@ func (p *pool) take() *slot {
 	}
 	s := p.free[len(p.free)-1]
 	p.free = p.free[:len(p.free)-1]
-	s.refs, s.err = 1, nil
+	s.refs, s.err, s.before = 1, nil, nil
 	return s
 }
 

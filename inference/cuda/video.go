@@ -26,8 +26,13 @@ type coder struct {
 
 	submitted, received int     // so far
 	flying              []*slot // frame n's is flying[n%len]
+	last                *slot   // of the frame submitted last; a reference
 	lent                *slot   // what the caller got last
 	closed              bool
+
+	// The host's own work on a frame's payload is done ahead of Receive, in order, by a goroutine.
+	hosting chan *slot
+	hosted  chan struct{} // closed when the goroutine has ended
 }
 
 // A codingGraph is a graph bound to a coder's memory.
@@ -153,14 +158,46 @@ func (c *coder) slot(n int) *slot { return c.flying[n%len(c.flying)] }
 // take begins frame n's slot.
 func (c *coder) take(n int) *slot {
 	s := c.pool.take()
+	s.number = n
 	c.flying[n%len(c.flying)] = s
 	return s
+}
+
+// host begins the goroutine.
+func (c *coder) host(work func(s *slot) error) {
+	c.hosting, c.hosted = make(chan *slot, c.o.InFlight), make(chan struct{})
+	go func() {
+		defer close(c.hosted)
+		for s := range c.hosting {
+			s.err = work(s)
+			s.ready <- struct{}{}
+		}
+	}()
+}
+
+// follow makes s the frame submitted last, whose vectors are coded against those of the one before.
+func (c *coder) follow(s *slot) {
+	if c.last != nil && c.last.graph.needs.vectors {
+		s.before = c.last.retain()
+	}
+	c.last.release()
+	c.last = s.retain()
+}
+
+// vectorsBefore is the field that the slot's vectors are coded against, nil for zero.
+func (s *slot) vectorsBefore() []int16 {
+	if s.before == nil {
+		return nil
+	}
+	return s.before.vectors
 }
 
 // lend hands the oldest frame in flight to the caller, and takes back the one before it.
 func (c *coder) lend() {
 	c.lent.release()
 	c.lent = c.slot(c.received)
+	c.lent.before.release()
+	c.lent.before = nil
 	c.flying[c.received%len(c.flying)] = nil
 	c.received++
 }
@@ -181,6 +218,10 @@ func (c *coder) close(parts []*part, rest ...func() error) error {
 		return nil
 	}
 	c.closed = true
+	if c.hosting != nil {
+		close(c.hosting)
+		<-c.hosted
+	}
 	err := c.sync()
 	keep := func(e error) {
 		if err == nil {

@@ -21,8 +21,8 @@ type decoder struct {
 	reader *payloadReader
 	hashAt int64 // where the picture's hash lies in the decoder's own memory, behind what the entropy coder works in
 
-	before  *slot // the frame submitted last; a reference
-	broken  error // what was wrong with a payload; until Reset nothing is decoded
+	broken  error // the host's: what was wrong with a payload; until Reset nothing is decoded
+	failure error // the caller's: why there is no going on
 	decoded inference.Decoded
 }
 
@@ -65,6 +65,7 @@ func (d *decoder) open(b *backend, on machine, o *inference.CodingOptions) error
 			}
 		}
 	}
+	d.host(d.begin)
 	return nil
 }
 
@@ -93,32 +94,38 @@ func (d *decoder) calls(g *codingGraph, parity int) []call {
 
 func (d *decoder) Submit(f *inference.CodedFrame) error {
 	switch {
-	case d.err != nil:
-		return d.failed()
+	case d.failure != nil:
+		return d.failure
 	case d.closed:
 		return errors.New("cuda: decoder is closed")
 	case d.submitted-d.received == d.o.InFlight:
 		return fmt.Errorf("cuda: %d frames are in flight already", d.o.InFlight)
 	}
-	n := d.submitted
-	if d.broken != nil {
-		d.take(n).err = d.broken
-		d.submitted++
-		return nil
-	}
 	if _, err := d.net.check(&inference.Frame{Graph: f.Graph, QP: f.QP, Threshold: f.Threshold}); err != nil {
 		return err
 	}
-	s, g, l := d.take(n), d.graphs[f.Graph], &d.net.layout
-	s.graph = g
+	s := d.take(d.submitted)
+	s.graph, s.lanes, s.payload = d.graphs[f.Graph], f.Lanes, append(s.payload[:0], f.Payload...)
+	*structure[frameParameters](s.params) = frameParameters{QP: int32(f.QP), Threshold: int32(f.Threshold), Input: mapped(s.input), Result: mapped(s.result)}
+	d.follow(s)
+	d.net.end(s.graph.program)
 	d.submitted++
-	if s.err = d.parse(s, f); s.err != nil {
-		d.broken = s.err
-		return nil
-	}
-	d.before.release()
-	d.before = s.retain()
+	d.hosting <- s
+	return nil
+}
 
+// begin does the host's part of a frame and hands it to the device. Behind a payload that is no good it does nothing.
+func (d *decoder) begin(s *slot) error {
+	if d.broken == nil && d.err == nil {
+		d.broken = d.parse(s)
+	}
+	if d.err != nil {
+		return d.failed()
+	}
+	if d.broken != nil {
+		return &inference.PayloadError{Err: d.broken}
+	}
+	n, g, l := s.number, s.graph, &d.net.layout
 	d.network.after(d.output, n-2)
 	d.network.poison(d.place(l.pictures, n+1), l.picture)
 	d.network.put(d.net.frameParameters(), s.params)
@@ -130,54 +137,49 @@ func (d *decoder) Submit(f *inference.CodedFrame) error {
 	d.output.after(d.network, n)
 	d.output.get(s.picture, d.place(l.pictures, n+1))
 	d.output.done(n)
-	d.net.end(g.program)
 	return d.failed()
 }
 
 // parse reads what the host reads of a payload and puts the rest where the device finds it.
-func (d *decoder) parse(s *slot, f *inference.CodedFrame) error {
-	if err := d.reader.Start(f.Payload, f.Lanes); err != nil {
+func (d *decoder) parse(s *slot) error {
+	if err := d.reader.Start(s.payload, s.lanes); err != nil {
 		return err
 	}
 	if s.graph.needs.vectors {
-		var before []int16
-		if d.before != nil && d.before.graph.needs.vectors {
-			before = d.before.vectors
-		}
 		hb, wb := d.blocksOf()
-		if err := d.reader.Vectors(s.vectors, before, hb, wb); err != nil {
+		if err := d.reader.Vectors(s.vectors, s.vectorsBefore(), hb, wb); err != nil {
 			return err
 		}
 	}
-	params := frameParameters{QP: int32(f.QP), Threshold: int32(f.Threshold), Input: mapped(s.input), Result: mapped(s.result)}
-	d.reader.stage(&params, s.input[:d.reader.take(s.graph.symbols)], s.graph.symbols)
-	*structure[frameParameters](s.params) = params
+	n := d.reader.take(s.graph.symbols)
+	d.reader.stage(structure[frameParameters](s.params), s.input[:n], s.graph.symbols)
 	return nil
 }
 
 func (d *decoder) Receive() (*inference.Decoded, error) {
 	switch {
-	case d.err != nil:
-		return nil, d.failed()
+	case d.failure != nil:
+		return nil, d.failure
 	case d.received == d.submitted:
 		return nil, errors.New("cuda: no frame is in flight")
 	}
-	n := d.received
-	s := d.slot(n)
-	if s.err != nil {
-		err := s.err
-		d.lend()
-		return nil, &inference.PayloadError{Err: err}
-	}
-	d.output.await(n)
-	if d.err != nil {
-		return nil, d.failed()
-	}
+	s := d.slot(d.received)
+	<-s.ready
 	d.lend()
+	if s.err == nil {
+		if err := d.output.event(s.number).sync(); err != nil {
+			s.err = fmt.Errorf("cuda: %w", err)
+		}
+	}
+	if s.err != nil {
+		if bad := new(inference.PayloadError); !errors.As(s.err, &bad) {
+			d.failure = s.err
+		}
+		return nil, s.err
+	}
 	r := structure[decoderResult](s.result)
 	tail, err := r.check(s.graph.sections)
 	if err != nil {
-		d.broken = err
 		return nil, &inference.PayloadError{Err: err}
 	}
 	d.decoded = inference.Decoded{Picture: s.shown, Tail: tail}
@@ -191,17 +193,20 @@ func (d *decoder) Receive() (*inference.Decoded, error) {
 }
 
 func (d *decoder) Reset() error {
-	if d.err == nil {
-		d.err = d.sync()
+	for n := d.received; n < d.submitted; n++ {
+		<-d.slot(n).ready
+	}
+	if err := d.sync(); err != nil && d.failure == nil {
+		d.failure = fmt.Errorf("cuda: %w", err)
 	}
 	for d.received < d.submitted {
 		d.lend()
 	}
 	d.lent.release()
-	d.before.release()
-	d.lent, d.before, d.broken = nil, nil, nil
+	d.last.release()
+	d.lent, d.last, d.broken = nil, nil, nil
 	d.net.have.picture, d.net.have.memory, d.net.have.feature = false, false, false
-	return d.failed()
+	return d.failure
 }
 
 // Close waits for what is in flight and gives everything back.

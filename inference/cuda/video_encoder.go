@@ -33,11 +33,9 @@ type encoder struct {
 	pad, cut  [2]*part // by parity
 	find      [2]*part
 
-	loaded      int
-	fieldBefore bool // the frame submitted last had vectors
-
+	loaded  int
 	coded   inference.Coded
-	payload entropy.Payload // its vectors
+	payload entropy.Payload // the vectors of the frame that finish is at
 }
 
 // An encoderMemory says where things begin in the encoder's own memory.
@@ -87,7 +85,11 @@ func (e *encoder) open(b *backend, on machine, o *inference.CodingOptions) error
 	if err := e.reserve(e.layout()); err != nil {
 		return err
 	}
-	return e.assemble()
+	if err := e.assemble(); err != nil {
+		return err
+	}
+	e.host(e.finish)
+	return nil
 }
 
 // rawBytes is the size of a picture as it is loaded.
@@ -220,13 +222,14 @@ func (e *encoder) Submit(f *inference.Frame) error {
 		copy(s.vectors, f.Vectors)
 	}
 	s.graph = g
+	e.follow(s)
 	if g.needs.vectors {
 		e.search.after(e.prepare, n)
 		e.search.after(e.network, n-2) // which reads the vectors there
 		if f.Vectors != nil {
 			e.search.put(e.place(l.vectors, n), s.field)
 		} else {
-			if !e.fieldBefore {
+			if s.before == nil {
 				e.search.zero(e.place(l.vectors, n-1), l.field)
 			}
 			e.search.poison(e.place(l.vectors, n), l.field)
@@ -256,10 +259,13 @@ func (e *encoder) Submit(f *inference.Frame) error {
 		e.output.get(s.picture, e.place(l.pictures, n+1))
 	}
 	e.output.done(n)
+	if e.err != nil {
+		return e.failed()
+	}
 	e.net.end(g.program)
-	e.fieldBefore = g.needs.vectors
 	e.submitted++
-	return e.failed()
+	e.hosting <- s
+	return nil
 }
 
 func (e *encoder) Receive() (*inference.Coded, error) {
@@ -269,29 +275,36 @@ func (e *encoder) Receive() (*inference.Coded, error) {
 	case e.received == e.submitted:
 		return nil, errors.New("cuda: no frame is in flight")
 	}
-	n := e.received
-	s := e.slot(n)
-	e.coding.await(n)
-	e.output.await(n)
+	s := e.slot(e.received)
+	<-s.ready
+	e.output.await(s.number)
+	if e.err == nil {
+		e.err = s.err
+	}
 	if e.err != nil {
 		return nil, e.failed()
 	}
+	e.lend()
+	r := structure[encoderResult](s.result)
+	e.coded = inference.Coded{Payload: s.payload, Lanes: int(r.Lanes), Hash: r.Hash, Picture: s.shown}
+	if s.graph.needs.vectors {
+		e.coded.Vectors = s.vectors
+	}
+	return &e.coded, nil
+}
+
+// finish waits for what the device has coded and puts the vectors in front.
+func (e *encoder) finish(s *slot) (err error) {
+	if err := e.coding.event(s.number).sync(); err != nil {
+		return err
+	}
 	hb, wb := e.blocksOf()
-	e.payload = entropy.Payload{HB: hb, WB: wb}
+	e.payload = entropy.Payload{HB: hb, WB: wb, VectorsBefore: s.vectorsBefore()}
 	if s.graph.needs.vectors {
 		e.payload.Vectors = s.vectors
-		if e.lent != nil && e.lent.graph.needs.vectors {
-			e.payload.VectorsBefore = e.lent.vectors
-		}
 	}
-	r := structure[encoderResult](s.result)
-	e.coded = inference.Coded{Payload: e.coded.Payload[:0], Lanes: int(r.Lanes), Hash: r.Hash, Vectors: e.payload.Vectors}
-	if e.coded.Payload, e.err = e.writer.append(e.coded.Payload, s.result, &e.payload); e.err != nil {
-		return nil, e.failed()
-	}
-	e.coded.Picture = s.shown
-	e.lend()
-	return &e.coded, nil
+	s.payload, err = e.writer.append(s.payload[:0], s.result, &e.payload)
+	return err
 }
 
 // Close waits for what is in flight and gives everything back.
