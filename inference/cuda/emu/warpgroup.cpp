@@ -24,6 +24,11 @@ static unsigned char *at(uint32_t address, uint32_t bytes) {
   return nvcodec_emu_shared + (address - Base);
 }
 
+extern "C" const unsigned char *nvcodec_emu_shared_at(uint32_t address, uint32_t bytes) {
+  if (address % bytes) REFUSE("a read that is not aligned");
+  return at(address, bytes);
+}
+
 // A phase counts bytes that were announced against those that were copied.
 struct Phase {
   uint32_t bar, expected, copied;

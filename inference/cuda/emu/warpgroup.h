@@ -6,6 +6,7 @@
 
 extern "C" {
 uint32_t nvcodec_emu_shared_address(const void *p);
+const unsigned char *nvcodec_emu_shared_at(uint32_t address, uint32_t bytes); // aligned to bytes
 void nvcodec_emu_phase_init(uint32_t bar);
 void nvcodec_emu_phase_expect(uint32_t bar, uint32_t bytes);
 void nvcodec_emu_fetch(uint32_t to, const void *from, uint32_t bytes, uint32_t bar);
@@ -38,6 +39,11 @@ DEVICE void groupProduct(i32 *c, const u32 *a, u64 b, u32 more) {
   nvcodec_emu_group_product(c, N, a, SignedA, b, SignedB, more);
 }
 
+DEVICE i32 sharedByte(u32 at) { return *nvcodec_emu_shared_at(at, 1); }
+DEVICE void sharedPair(u32 at, i32 *x) { __builtin_memcpy(x, nvcodec_emu_shared_at(at, 8), 8); }
+DEVICE void sharedPair(u32 at, i64 *x) { __builtin_memcpy(x, nvcodec_emu_shared_at(at, 16), 16); }
+
+DEVICE i32 joined(i32 high, i32 low) { return (i32)(((u32)high << 8) + (u32)low); }
 DEVICE i64 multiplyAdd(i32 a, i32 b, i64 c) { return (i64)a * b + c; }
 DEVICE i32 positive(i32 x, i32 most) { return clamp32(x, 0, most); }
 DEVICE u32 saturated(i32 a, i32 b) { return (unsigned short)sat16(a) | (u32)(unsigned short)sat16(b) << 16; }

@@ -124,11 +124,10 @@ DEVICE void stage(GroupSums<N, Wide> &s, u32x4 (*raw)[2], u32 (*hi)[4], u32 (*lo
   groupCommit();
 }
 
-// Constants of output channels: what follows the products' sum is rnd(acc*mul + add, shift), where add holds bias*mul and
-// the rounding.
+// Constants of output channels, in shared memory: what follows the products' sum is (acc*mul + add) >> shift, where add
+// holds bias*mul and the rounding.
 struct Constants {
-  const i32 *mul;
-  const i64 *add;
+  u32 mul, add;
 };
 
 // requantised returns the number that saturates to output i. With int8 weights the host has scaled mul so that what is
@@ -140,20 +139,20 @@ DEVICE i32 requantised(const GroupSums<N, Wide> &s, int i, i32 mul, i64 add, i32
     return sat16((acc * mul + add) >> shift);
   }
   i32 low, high;
-  split(multiplyAdd((i32)(((u32)s.high[i] << 8) + (u32)s.low[i]), mul, add), low, high);
+  split(multiplyAdd(joined(s.high[i], s.low[i]), mul, add), low, high);
   return Shifts ? high >> shift : high;
 }
 
 // look is the table's value of sat16(y): max(y, 0) less the entry of |y|, of which the last serves all that are larger.
 // Such tables are what activations that are x or 0 far from 0 are but for a small even part.
-DEVICE i32 look(i32 y, const u8 *table, u32 last) {
+DEVICE i32 look(i32 y, u32 table, u32 last) {
   u32 size = y < 0 ? 0u - (u32)y : (u32)y;
-  return positive(y, 32767) - table[size < last ? size : last];
+  return positive(y, 32767) - sharedByte(table + (size < last ? size : last));
 }
 
 // outcome stores what the sums of one block of channels become. Without Shifts the shift is 0.
 template <int N, int Out, bool Wide, bool Shifts>
-DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, Constants k, const u8 *table, u32 last, i32 row, i32 block, i32 t) {
+DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, Constants k, u32 table, u32 last, i32 row, i32 block, i32 t) {
   enum { parts = Out == Gated ? 4 : Out == LookedSum ? 2 : 1, tiles = N / 8 / parts };
   i32 shift = (i32)l.shift;
   UNROLL for (int quad = 0; quad < tiles / 4; quad++) {
@@ -162,13 +161,13 @@ DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, Constants k, co
     UNROLL for (int part = 0; part < parts; part++) {
       UNROLL for (int q = 0; q < 4; q++) {
         i32 at = part * (N / parts) + from + 2 * q;
-        i32x2 muls = *(const i32x2 *)(k.mul + at);
-        i64x2 adds = *(const i64x2 *)(k.add + at);
+        i32 mul[2];
+        i64 add[2];
+        sharedPair(k.mul + 4 * at, mul);
+        sharedPair(k.add + 8 * at, add);
         UNROLL for (int e = 0; e < 2; e++) {
-          i32 mul = muls[e];
-          i64 add = adds[e];
           UNROLL for (int r = 0; r < 2; r++) {
-            i32 v = requantised<N, Wide, Shifts>(s, 4 * (part * tiles + 4 * quad + q) + 2 * r + e, mul, add, shift);
+            i32 v = requantised<N, Wide, Shifts>(s, 4 * (part * tiles + 4 * quad + q) + 2 * r + e, mul[e], add[e], shift);
             if (Out == Gated) v = act(clamp32(v, -32768, 32767), (i32)l.f);
             if (Out == Looked || Out == LookedSum) v = look(v, table, last);
             y[r][2 * q + e] = part == 0 ? v : y[r][2 * q + e] + v;
@@ -195,7 +194,7 @@ DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, Constants k, co
 template <int N, int Out, bool Conv, bool Wide>
 DEVICE void convolve(const Layer &l) {
   enum { planes = Wide ? 2 : 1 };
-  u8 *table = dynamicShared(); // where its address is a constant; then weights, then barriers
+  u8 *memory = dynamicShared(); // the table, where its address is a constant; then weights, then barriers
   i32 thread = threadIndex(), group = thread / 128, lane = thread % 32, t = lane % 4;
   i32 steps = ((i32)l.in * (Conv ? 9 : 1) + 31) / 32, bytes = N * 32 * planes * steps, blob = bytes + N * 12;
   i32 share = ((i32)l.blocks + (i32)l.groups - 1) / (i32)l.groups, first = blockIndex() % (i32)l.groups * share;
@@ -204,10 +203,9 @@ DEVICE void convolve(const Layer &l) {
   if (Out == Looked || Out == LookedSum) {
     last = *(const u32 *)l.table - 1;
     size = (last + 16) / 16 * 16;
-    for (u32 i = thread; i < size / 16; i += 256) ((u32x4 *)table)[i] = ((const u32x4 *)l.table)[1 + i];
+    for (u32 i = thread; i < size / 16; i += 256) ((u32x4 *)memory)[i] = ((const u32x4 *)l.table)[1 + i];
   }
-  u8 *memory = table + size;
-  u32 base = sharedAddress(memory), bars = base + share * blob;
+  u32 table = sharedAddress(memory), base = table + size, bars = base + share * blob;
   if (thread == 0) {
     for (i32 i = 0; i < count; i++) phaseInit(bars + 8 * i);
     phaseReady();
@@ -254,7 +252,7 @@ DEVICE void convolve(const Layer &l) {
       hold<N / 2>(s.high);
       hold<N / 2>(s.low);
       if (Wide) hold<N / 2>(s.cross);
-      Constants k = {(const i32 *)(memory + i * blob + bytes), (const i64 *)(memory + i * blob + bytes + 4 * N)};
+      Constants k = {weights + bytes, weights + bytes + 4 * N};
       if (l.shift != 0 || Wide)
         outcome<N, Out, Wide, true>(l, s, k, table, last, row, first + i, t);
       else

@@ -5,8 +5,6 @@
 #include "device.cuh"
 
 typedef unsigned long long u64;
-typedef i32 i32x2 __attribute__((vector_size(8)));
-typedef i64 i64x2 __attribute__((vector_size(16)));
 
 // A matrix in shared memory that a product reads without swizzling is made of cores of 8 rows (of B: columns) by 16
 // bytes along k, 128 bytes each. leading is the distance of two cores that are neighbours along k, stride of two along
@@ -25,6 +23,15 @@ DEVICE u32 sharedAddress(const void *p) {
   asm("{.reg .u64 s; cvta.to.shared.u64 s, %1; cvt.u32.u64 %0, s;}" : "=r"(a) : "l"(p));
   return a;
 }
+
+// Reads of shared memory in one instruction each; a compiler keeps them behind the wait for what they read.
+DEVICE i32 sharedByte(u32 at) {
+  i32 d;
+  asm volatile("ld.shared.u8 %0, [%1];" : "=r"(d) : "r"(at));
+  return d;
+}
+DEVICE void sharedPair(u32 at, i32 *x) { asm volatile("ld.shared.v2.s32 {%0,%1}, [%2];" : "=r"(x[0]), "=r"(x[1]) : "r"(at)); }
+DEVICE void sharedPair(u32 at, i64 *x) { asm volatile("ld.shared.v2.s64 {%0,%1}, [%2];" : "=l"(x[0]), "=l"(x[1]) : "r"(at)); }
 
 // A phase of a barrier in shared memory ends when one thread has announced bytes and they have come.
 DEVICE void phaseInit(u32 bar) { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(bar) : "memory"); }
@@ -94,6 +101,13 @@ DEVICE void groupProduct(i32 *c, const u32 *a, u64 b, u32 more) {
 #undef PRODUCT96
 #undef PRODUCT128
 #undef PRODUCT
+}
+
+// joined is 256*high + low, modulo 2^32, one instruction.
+DEVICE i32 joined(i32 high, i32 low) {
+  i32 d;
+  asm("mad.lo.s32 %0, %1, 256, %2;" : "=r"(d) : "r"(high), "r"(low));
+  return d;
 }
 
 // multiplyAdd is a*b + c in 64 bits, one instruction.
