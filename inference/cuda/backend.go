@@ -39,27 +39,32 @@ func checkSize(s inference.Size) error {
 }
 
 // Memory returns how many bytes of device memory and of page-locked host memory one session takes, and how many the
-// weights take that the sessions of a model on one device share.
+// weights take that the sessions of a model on one device share: what the family of kernels that takes most wants.
 func Memory(m *inference.Model, size inference.Size, encode bool) (device, host, shared int64, err error) {
 	if err := checkSize(size); err != nil {
 		return 0, 0, 0, err
 	}
-	w, err := measuredWeights(m)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	_, l, err := plans(m, w.fused, size, encode, false)
-	return l.device.bytes, l.host.bytes, w.bytes, err
+	err = eachFamily(m, func(w *weights) error {
+		_, l, err := plans(m, w.fused, size, encode, false)
+		device, host, shared = max(device, l.device.bytes), max(host, l.host.bytes), max(shared, w.bytes)
+		return err
+	})
+	return device, host, shared, err
 }
 
-// measuredWeights knows how large a model's weights are on a device, the same for every family.
-func measuredWeights(m *inference.Model) (*weights, error) {
+// eachFamily calls f with a model's weights, nowhere loaded, as every family of kernels wants them.
+func eachFamily(m *inference.Model, f func(w *weights) error) error {
 	if _, err := m.Prove(); err != nil {
-		return nil, err
+		return err
 	}
-	w := &weights{model: m, fused: map[string]*fusion{}, at: map[string]int64{}, sizes: map[string]int{}}
-	w.collect(families[len(families)-1])
-	return w, nil
+	for _, sm := range families {
+		w := &weights{model: m, fused: map[string]*fusion{}, at: map[string]int64{}, sizes: map[string]int{}}
+		w.collect(sm)
+		if err := f(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Open plans every graph and takes the memory that they need, on a stream of its own; threads has no meaning on a

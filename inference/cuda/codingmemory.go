@@ -5,16 +5,21 @@ package cuda
 import "github.com/nvcodec/nvcodec/inference"
 
 // CodingMemory returns how many bytes of device memory and of page-locked host memory an encoder or decoder of whole
-// frames takes, and how many the weights take that all coders of a model on one device share. Frames in flight cost
-// page-locked memory only.
+// frames takes, and how many the weights take that all coders of a model on one device share: what the family of
+// kernels that takes most wants. Frames in flight cost page-locked memory only.
 func CodingMemory(o *inference.CodingOptions, encode bool) (device, host, shared int64, err error) {
 	if err := checkOptions(o); err != nil {
 		return 0, 0, 0, err
 	}
-	w, err := measuredWeights(o.Model)
-	if err != nil {
-		return 0, 0, 0, err
-	}
+	err = eachFamily(o.Model, func(w *weights) error {
+		d, h, err := codingMemory(o, w, encode)
+		device, host, shared = max(device, d), max(host, h), max(shared, w.bytes)
+		return err
+	})
+	return device, host, shared, err
+}
+
+func codingMemory(o *inference.CodingOptions, w *weights, encode bool) (device, host int64, err error) {
 	c, layout := &coder{}, (func() (int64, *slotLayout))(nil)
 	if encode {
 		e := &encoder{}
@@ -24,7 +29,7 @@ func CodingMemory(o *inference.CodingOptions, encode bool) (device, host, shared
 		c, layout = &d.coder, d.layout
 	}
 	if err := c.plan(o, w, encode); err != nil {
-		return 0, 0, 0, err
+		return 0, 0, err
 	}
 	l := &ledger{}
 	if _, err = newCoderTables(l, o.Model); err == nil {
@@ -34,7 +39,7 @@ func CodingMemory(o *inference.CodingOptions, encode bool) (device, host, shared
 		_, err = newSearchTables(l, o.Model)
 	}
 	own, slot := layout()
-	return c.net.layout.device.bytes + own + l.held, int64(slots(o)) * slot.bytes(), w.bytes, err
+	return c.net.layout.device.bytes + own + l.held, int64(slots(o)) * slot.bytes(), err
 }
 
 // A ledger is a machine that only counts the device memory it is asked for.

@@ -41,6 +41,14 @@ func newEmulatedDevice() *emulatedDevice {
 	return &emulatedDevice{memory: map[pointer][]byte{}, pinned: map[*byte]bool{}, rng: rand.New(rand.NewPCG(1, 2))}
 }
 
+// bytes is how much of its memory is taken.
+func (d *emulatedDevice) bytes() (n int64) {
+	for _, b := range d.memory {
+		n += int64(len(b))
+	}
+	return n
+}
+
 func (d *emulatedDevice) refuse() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
