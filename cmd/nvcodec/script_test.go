@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/nvcodec/nvcodec/inference/backends"
 	"github.com/nvcodec/nvcodec/pipeio"
 )
 
@@ -33,8 +35,14 @@ func TestScripts(t *testing.T) {
 			return err
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "ffmpeg" {
+			switch cond {
+			case "ffmpeg":
 				return pipeio.HasFFmpeg, nil
+			case "cuda": // the build has it
+				return slices.Contains(backends.Kinds(), "cuda"), nil
+			case "gpu": // the machine too
+				all, _ := backends.Devices()
+				return len(all) > 1, nil
 			}
 			return false, fmt.Errorf("unknown condition %s", cond)
 		},
@@ -101,7 +109,7 @@ func exitWith(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, v := range []string{"PATH", "HOME", "TMPDIR", "NVCODEC_MODELS"} {
+	for _, v := range []string{"PATH", "HOME", "TMPDIR", "NVCODEC_MODELS", "LD_LIBRARY_PATH", "NVCODEC_SOFTWARE_FREE"} {
 		cmd.Env = append(cmd.Env, v+"="+ts.Getenv(v))
 	}
 	var out, msg bytes.Buffer

@@ -13,6 +13,7 @@ extern "C" {
 #include <random>
 #include <set>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <string>
 #include <vector>
@@ -212,7 +213,14 @@ CUresult cuMemFree(CUdeviceptr p) {
   memory.erase(i);
   return CUDA_SUCCESS;
 }
-CUresult cuMemGetInfo(size_t *free, size_t *total) { CURRENT; *free = *total = (size_t)1 << 33; return CUDA_SUCCESS; }
+// NVCODEC_SOFTWARE_FREE makes the device a small one: so many MiB are free, whatever is allocated.
+CUresult cuMemGetInfo(size_t *free, size_t *total) {
+  CURRENT;
+  const char *mib = getenv("NVCODEC_SOFTWARE_FREE");
+  *total = (size_t)1 << 33;
+  *free = mib ? (size_t)atoll(mib) << 20 : *total;
+  return CUDA_SUCCESS;
+}
 CUresult cuMemHostAlloc(void **p, size_t n, unsigned) {
   CURRENT;
   char *m = (char *)malloc(n);
