@@ -2,26 +2,13 @@
 
 package cuda
 
-// A fork is a second stream beside one, for calls that are marked to run aside.
-type fork struct {
-	m, side    machine
-	begin, end event
-}
+import "slices"
 
-func newFork(b *backend, m machine) (*fork, error) {
-	f := &fork{m: m}
-	var err error
-	if f.side, err = b.open(); err != nil {
-		return nil, err
-	}
-	if f.begin, err = m.event(); err == nil {
-		f.end, err = f.side.event()
-	}
-	if err != nil {
-		f.close()
-		return nil, err
-	}
-	return f, nil
+// A fork is a second stream beside one.
+type fork struct {
+	b       *backend
+	m, side machine // side: nil until there are calls for it
+	events  []event
 }
 
 func (f *fork) close() error {
@@ -31,57 +18,90 @@ func (f *fork) close() error {
 			err = e
 		}
 	}
+	if f.side == nil {
+		return nil
+	}
 	keep(f.side.sync())
-	for _, e := range []event{f.begin, f.end} {
-		if e != nil {
-			keep(e.close())
-		}
+	for _, e := range f.events {
+		keep(e.close())
 	}
 	keep(f.side.close())
 	return err
 }
 
-// A crossing has one stream wait for what the other has been given so far.
-type crossing struct {
-	from, to machine
-	e        event
+type eventRecord struct {
+	m machine
+	e event
 }
 
-func (c *crossing) run() error {
-	if err := c.from.record(c.e); err != nil {
-		return err
-	}
-	return c.to.wait(c.e)
+func (r *eventRecord) run() error { return r.m.record(r.e) }
+
+type eventWait struct {
+	m machine
+	e event
 }
 
-// launches prepares calls, those aside on the second stream.
+func (w *eventWait) run() error { return w.m.wait(w.e) }
+
+// launches prepares calls, each for its stream. What the second stream is given begins behind what the first one has
+// been given before, and what the first one is given later behind all of these.
 func (f *fork) launches(calls []call) ([]launch, error) {
-	var all []launch
-	parted := false
-	join := func() {
-		if parted {
-			all = append(all, &crossing{f.side, f.m, f.end})
+	two := slices.ContainsFunc(calls, func(c call) bool { return c.stream == 1 })
+	if two && f.side == nil {
+		var err error
+		if f.side, err = f.b.open(); err != nil {
+			return nil, err
 		}
-		parted = false
 	}
-	for _, c := range calls {
-		m := f.m
-		if c.aside {
-			m = f.side
-			if !parted {
-				all = append(all, &crossing{f.m, f.side, f.begin})
+	var all []launch
+	used := 0
+	next := func() (event, error) {
+		if used == len(f.events) {
+			e, err := f.m.event()
+			if err != nil {
+				return nil, err
 			}
-			parted = true
+			f.events = append(f.events, e)
 		}
-		if c.joins {
-			join()
+		used++
+		return f.events[used-1], nil
+	}
+	streams := [2]machine{f.m, f.side}
+	awaited := map[int]event{} // by the number of a call
+	for _, c := range calls {
+		awaited[c.after] = nil
+	}
+	if two {
+		e, err := next()
+		if err != nil {
+			return nil, err
 		}
-		l, err := m.prepare(c)
+		all = append(all, &eventRecord{f.m, e}, &eventWait{f.side, e})
+	}
+	for i, c := range calls {
+		if c.after > 0 {
+			all = append(all, &eventWait{streams[c.stream], awaited[c.after]})
+		}
+		l, err := streams[c.stream].prepare(c)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, l)
+		if _, ok := awaited[i+1]; ok {
+			e, err := next()
+			if err != nil {
+				return nil, err
+			}
+			awaited[i+1] = e
+			all = append(all, &eventRecord{streams[c.stream], e})
+		}
 	}
-	join()
+	if two {
+		e, err := next()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, &eventRecord{f.side, e}, &eventWait{f.m, e})
+	}
 	return all, nil
 }

@@ -71,14 +71,11 @@ func benchNetwork(b *testing.B, back *Backend, m *inference.Model, size inferenc
 		}
 	}
 	s := opened.(*session)
-	beside, err := newFork(back.backend, s.m)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer beside.close()
+	both := &fork{b: back.backend, m: s.m}
+	defer both.close()
 	var frames [2]captured // by parity
 	for parity := range frames {
-		steps, err := beside.launches(s.frameCalls(s.programs["inter"].plan, parity, nil))
+		steps, err := both.launches(s.frameCalls(s.programs["inter"].plan, parity, nil))
 		if err != nil {
 			b.Fatal(err)
 		}

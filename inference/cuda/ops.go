@@ -12,8 +12,8 @@ type call struct {
 	threads int // of a block; 0: 256
 	shared  int // bytes of dynamic shared memory that a block has
 
-	aside bool // runs beside the calls behind it,
-	joins bool // up to this one
+	stream int // of two: a frame's launches go to both where they can
+	after  int // number, from 1, of the call in the other stream that must have run; 0 none
 }
 
 // block returns how many threads a block has.

@@ -2,8 +2,6 @@
 
 package cuda
 
-import "slices"
-
 // A pipeline is what coders of whole frames are made of: stages, each a stream of its own, that frames pass one after
 // the other. Buffers on the device lie at fixed places, which captured graphs need, and most exist twice, for frames of
 // even and of odd number: before a stage fills one, it waits for the stages that may still read what frame n-2 left
@@ -20,7 +18,7 @@ type stage struct {
 	p      *pipeline
 	m      machine
 	passed []event // frame n's is passed[n%len]
-	fork   *fork   // nil until calls want a second stream
+	fork   *fork
 }
 
 // newPipeline wants so many frames in flight.
@@ -30,7 +28,7 @@ func newPipeline(b *backend, inFlight int) *pipeline {
 
 // stage adds a stage on m, which is the pipeline's from now on.
 func (p *pipeline) stage(m machine) (*stage, error) {
-	s := &stage{p: p, m: m}
+	s := &stage{p: p, m: m, fork: &fork{b: p.backend, m: m}}
 	p.stages = append(p.stages, s)
 	for range p.events {
 		e, err := m.event()
@@ -107,17 +105,7 @@ func (s *stage) do(p *part) {
 
 // part prepares calls for s.
 func (s *stage) part(calls []call) (*part, error) {
-	if s.fork == nil && slices.ContainsFunc(calls, func(c call) bool { return c.aside }) {
-		var err error
-		if s.fork, err = newFork(s.p.backend, s.m); err != nil {
-			return nil, err
-		}
-	}
-	f := s.fork
-	if f == nil {
-		f = &fork{m: s.m}
-	}
-	steps, err := f.launches(calls)
+	steps, err := s.fork.launches(calls)
 	return &part{steps: steps}, err
 }
 
@@ -144,9 +132,7 @@ func (p *pipeline) close() error {
 		for _, e := range s.passed {
 			keep(e.close())
 		}
-		if s.fork != nil {
-			keep(s.fork.close())
-		}
+		keep(s.fork.close())
 		keep(s.m.close())
 	}
 	p.stages = nil

@@ -49,7 +49,7 @@ type value struct {
 	offset    int64
 	tables    int64 // inCoding: where the symbols' tables stand
 	picture   int
-	branch    branch
+	when      moment
 	life      *lifetime
 	sum       bool     // an actsum4 that computes the lin in front of it too
 	sources   []source // of a value that is gathered
@@ -231,20 +231,21 @@ func (p *plan) allot() {
 			for _, r := range v.readers {
 				last = max(last, r.order)
 			}
-			if res := v.overwrites(); res != nil && !crosses(v, res) {
+			users := slices.DeleteFunc(append(slices.Clone(v.readers), v), (*value).idle)
+			if res := v.overwrites(); res != nil && res.life.yields(v) {
 				v.life = res.life
 				v.life.last = last
+				v.life.users = append(v.life.users, users...)
 				continue
 			}
 			size := 2 * v.count()
 			if v.node.Kind == inference.Index {
 				size = v.count()
 			}
-			v.life = &lifetime{first: v.order, last: last, size: size}
+			v.life = &lifetime{maker: v, last: last, users: users, size: size}
 			all = append(all, v.life)
 		}
 	}
-	p.keep(all)
 	p.arena = stack(all)
 	for _, v := range p.values {
 		if v.place == inArena {
@@ -273,11 +274,13 @@ func (v *value) overwrites() *value {
 	return res
 }
 
-// A lifetime is a block of memory that is needed from one moment to another, both inclusive.
+// A lifetime is a block of memory that is needed from when a value is computed until the last of its users has been.
 type lifetime struct {
-	first, last int
-	size        int64
-	offset      int64 // set by stack
+	maker  *value
+	users  []*value // its maker too
+	last   int      // of their orders
+	size   int64
+	offset int64 // set by stack
 }
 
 // alignment keeps every value on what 16-byte accesses and full memory transactions want.
@@ -294,7 +297,7 @@ func stack(all []*lifetime) int64 {
 	var total int64
 	for _, b := range order {
 		for _, o := range placed {
-			if o.last < b.first || b.last < o.first {
+			if o.precedes(b.maker) || b.precedes(o.maker) {
 				continue
 			}
 			if o.offset-b.offset >= b.size {
