@@ -2,6 +2,8 @@
 
 package cuda
 
+import "math/bits"
+
 // A pieceKind says how the positions of a piece are read from its source; kernels/gather.cuh has the same order.
 type pieceKind int
 
@@ -49,17 +51,32 @@ func callsGather(dst, vectors, frame pointer, h, w int, pieces ...piece) []call 
 			sum += p.count
 			counts = append(counts, p.count, p.c)
 		}
-		args := arg(dst, vectors, frame, h, w, total, to, sum)
+		name, v := runs("gather", counts...)
+		args := arg(dst, vectors, frame, h, w, divisor(w), total, to, sum, divisor(sum/int(v)))
 		for i := range most {
 			var p piece
 			if i < len(here) {
 				p = here[i]
 			}
-			args = append(args, arg(p.src, p.table, pack(p.count, p.c, int(p.kind), p.r), pack(p.scale, p.lo, p.hi, p.requant))...)
+			by := 1
+			switch p.kind {
+			case pieceDeep:
+				by = p.c
+			case pieceFlat:
+				by = p.r
+			}
+			r := max(p.r, 1)
+			args = append(args, arg(p.src, p.table, pack(p.count, p.c, int(p.kind), r|(256+r-1)/r<<8), pack(p.scale, p.lo, p.hi, p.requant), divisor(by))...)
 		}
-		name, v := runs("gather", counts...)
 		all = append(all, call{kernel: name, grid: blocks(int64(h) * int64(w) * int64(sum) / v), args: args})
 		to += sum
 	}
 	return all
+}
+
+// divisor is a number to divide by, as kernels/gather.cuh has it.
+func divisor(d int) int64 {
+	s := bits.Len(uint(d - 1))
+	m := (uint64(1)<<(31+s) + uint64(d) - 1) / uint64(d)
+	return int64(m) | int64(s)<<32
 }

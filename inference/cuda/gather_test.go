@@ -158,3 +158,20 @@ func nodesReading(g *inference.Graph, name string) (all []*inference.Node) {
 	}
 	return all
 }
+
+// TestDivisor: quotients as kernels/gather.cuh computes them, at and around multiples of every divisor that a tensor has.
+func TestDivisor(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 13))
+	for d := 1; d <= 1<<16; d++ {
+		by := divisor(d)
+		m, s := uint64(uint32(by)), by>>32
+		for range 20 {
+			n := r.Uint64N(1 << 31)
+			for _, n := range []uint64{n, n / uint64(d) * uint64(d), n/uint64(d)*uint64(d) + uint64(d) - 1, 1<<31 - 1} {
+				if n < 1<<31 && n*m>>(31+s) != n/uint64(d) {
+					t.Fatalf("%d / %d gives %d", n, d, n*m>>(31+s))
+				}
+			}
+		}
+	}
+}

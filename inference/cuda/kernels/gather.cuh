@@ -13,19 +13,29 @@ enum {
   piecePacked, // channels of a packed picture, through a table of 256
 };
 
+// A Divisor of numbers below 2^31: the quotient is n*m >> 31+s, m = 2^(31+s)/d rounded up and 2^s the first power of two
+// that is not below d. Divisions by what launches know are most of what a gathering thread computes, if they are divisions.
+struct Divisor {
+  u32 m;
+  i32 s;
+};
+DEVICE Divisor divisorOf(i64 packed) { return Divisor{(u32)packed, (i32)(packed >> 32)}; }
+DEVICE u32 quotient(u32 n, Divisor d) { return (u32)((unsigned long long)n * d.m >> (31 + d.s)); }
+
 // A Piece makes count channels from a source of c channels a position, with these steps in this order: a scale by the row
 // of the table [64][c] that the frame's QP picks, a clamp, and a move from one F to another (right by requant, or left).
 struct Piece {
   const i16 *src;
   const void *table;
-  i32 count, c, kind, r;
-  i32 scale, lo, hi, requant; // scale -1: none
+  i32 count, c, kind, r, parts; // parts: 256/r, rounded up
+  i32 scale, lo, hi, requant;   // scale -1: none
+  Divisor by;                   // pieceDeep: c, pieceFlat: r
 };
 
-// shape is count, c, kind and r from the lowest bits on, 16 each; steps likewise scale, lo, hi and requant.
-DEVICE Piece pieceOf(const void *src, const void *table, i64 shape, i64 steps) {
-  return Piece{(const i16 *)src, table, (i32)(shape & 0xffff), (i32)(shape >> 16 & 0xffff), (i32)(shape >> 32 & 0xffff), (i32)(shape >> 48),
-              (i16)steps, (i16)(steps >> 16), (i16)(steps >> 32), (i16)(steps >> 48)};
+// shape is count and c from the lowest bits on, 16 each, then kind, r and parts; steps likewise scale, lo, hi and requant.
+DEVICE Piece pieceOf(const void *src, const void *table, i64 shape, i64 steps, i64 by) {
+  return Piece{(const i16 *)src, table, (i32)(shape & 0xffff), (i32)(shape >> 16 & 0xffff), (i32)(shape >> 32 & 0xffff), (i32)(shape >> 48 & 0xff), (i32)(shape >> 56 & 0xff),
+              (i16)steps, (i16)(steps >> 16), (i16)(steps >> 32), (i16)(steps >> 48), divisorOf(by)};
 }
 
 // packedRun reads V channels of a packed picture of w x h positions, from channel ch on.
@@ -39,31 +49,33 @@ DEVICE Run<V> packedRun(const u8 *picture, const i16 *table, i32 row, i32 col, i
   }
 }
 
-// gathered is V channels of a piece, from its channel ch on, at a position of h x w.
+// gathered is V channels of a piece, from its channel ch on, at position pos = (y, x) of h x w.
 template <int V>
-DEVICE Run<V> gathered(const Piece &p, const i16 *vectors, const i32 *frame, u32 pos, i32 ch, i32 h, i32 w) {
-  i32 y = pos / (u32)w, x = pos % (u32)w, j = ch;
+DEVICE Run<V> gathered(const Piece &p, const i16 *vectors, const i32 *frame, i32 pos, i32 y, i32 x, i32 ch, i32 h, i32 w) {
+  i32 j = ch;
   Run<V> out;
   if (p.kind == piecePacked) {
     out = packedRun<V>((const u8 *)p.src, (const i16 *)p.table, y, x, ch, w, h);
   } else {
-    i64 from = pos;
+    i32 from = pos; // no tensor has 2^31 values
     switch (p.kind) {
     case pieceMoved: {
-      const i16 *v = vectors + 2 * (y / 2 * (w / 2) + x / 2);
-      from = (i64)clamp32(y + ((v[0] + 16) >> 5), 0, h - 1) * w + clamp32(x + ((v[1] + 16) >> 5), 0, w - 1);
+      const i16 *v = vectors + 2 * ((y >> 1) * (w >> 1) + (x >> 1));
+      from = clamp32(y + ((v[0] + 16) >> 5), 0, h - 1) * w + clamp32(x + ((v[1] + 16) >> 5), 0, w - 1);
       break;
     }
     case pieceDeep: {
-      i32 d = ch / p.c;
-      j = ch % p.c;
-      from = (i64)(y * p.r + d / p.r) * (w * p.r) + x * p.r + d % p.r;
+      i32 d = quotient(ch, p.by), dy = d * p.parts >> 8;
+      j = ch - d * p.c;
+      from = (y * p.r + dy) * (w * p.r) + x * p.r + d - dy * p.r;
       break;
     }
-    case pieceFlat:
-      j = (y % p.r * p.r + x % p.r) * p.count + ch;
-      from = (i64)(y / p.r) * (w / p.r) + x / p.r;
+    case pieceFlat: {
+      i32 sy = quotient(y, p.by), sx = quotient(x, p.by);
+      j = ((y - sy * p.r) * p.r + x - sx * p.r) * p.count + ch;
+      from = sy * quotient(w, p.by) + sx;
       break;
+    }
     }
     out = load<V>(p.src + from * p.c + j);
   }
@@ -84,33 +96,37 @@ DEVICE Run<V> gathered(const Piece &p, const i16 *vectors, const i32 *frame, u32
 
 // gather makes channels to.. of dst [h][w][total] from up to four pieces, one after the other, sum channels together.
 template <int V>
-DEVICE void gatherRun(i16 *dst, const i16 *vectors, const i32 *frame, i32 h, i32 w, i32 total, i32 to, i32 sum, const Piece &a, const Piece &b, const Piece &c, const Piece &d) {
+DEVICE void gatherRun(i16 *dst, const i16 *vectors, const i32 *frame, i32 h, i32 w, Divisor byW, i32 total, i32 to, i32 sum, Divisor byRuns, const Piece &a, const Piece &b, const Piece &c, const Piece &d) {
   u32 runs = (u32)sum / V, at = unit();
   if (at >= (u32)(h * w) * runs) return;
-  u32 pos = at / runs;
-  i32 ch = (i32)(at % runs) * V;
-  dst += (i64)pos * total + to + ch;
+  i32 pos = quotient(at, byRuns), y = quotient(pos, byW), x = pos - y * w;
+  i32 ch = (i32)(at - pos * runs) * V;
+  dst += pos * total + to + ch;
   Run<V> out;
   if (ch < a.count) {
-    out = gathered<V>(a, vectors, frame, pos, ch, h, w);
+    out = gathered<V>(a, vectors, frame, pos, y, x, ch, h, w);
   } else if ((ch -= a.count) < b.count) {
-    out = gathered<V>(b, vectors, frame, pos, ch, h, w);
+    out = gathered<V>(b, vectors, frame, pos, y, x, ch, h, w);
   } else if ((ch -= b.count) < c.count) {
-    out = gathered<V>(c, vectors, frame, pos, ch, h, w);
+    out = gathered<V>(c, vectors, frame, pos, y, x, ch, h, w);
   } else {
-    out = gathered<V>(d, vectors, frame, pos, ch - c.count, h, w);
+    out = gathered<V>(d, vectors, frame, pos, y, x, ch - c.count, h, w);
   }
   store<V>(dst, out);
 }
 
 // gather_8 is for channel counts that are multiples of 8, gather_1 for all others.
-#define GATHER(v)                                                                                                                     \
-  KERNEL void gather_##v(i16 *dst, const i16 *vectors, const i32 *frame, i64 h, i64 w, i64 total, i64 to, i64 sum, const void *src0,    \
-                         const void *table0, i64 shape0, i64 steps0, const void *src1, const void *table1, i64 shape1, i64 steps1,      \
-                         const void *src2, const void *table2, i64 shape2, i64 steps2, const void *src3, const void *table3,            \
-                         i64 shape3, i64 steps3) {                                                                                      \
-    gatherRun<v>(dst, vectors, frame, (i32)h, (i32)w, (i32)total, (i32)to, (i32)sum, pieceOf(src0, table0, shape0, steps0),             \
-                 pieceOf(src1, table1, shape1, steps1), pieceOf(src2, table2, shape2, steps2), pieceOf(src3, table3, shape3, steps3)); \
+#define GATHER(v)                                                                                                                       \
+  KERNEL void gather_##v(i16 *dst, const i16 *vectors, const i32 *frame, i64 h, i64 w, i64 byW, i64 total, i64 to, i64 sum, i64 byRuns, \
+                         const void *src0, const void *table0, i64 shape0, i64 steps0, i64 by0,                                         \
+                         const void *src1, const void *table1, i64 shape1, i64 steps1, i64 by1,                                         \
+                         const void *src2, const void *table2, i64 shape2, i64 steps2, i64 by2,                                         \
+                         const void *src3, const void *table3, i64 shape3, i64 steps3, i64 by3) {                                       \
+    gatherRun<v>(dst, vectors, frame, (i32)h, (i32)w, divisorOf(byW), (i32)total, (i32)to, (i32)sum, divisorOf(byRuns),                 \
+                 pieceOf(src0, table0, shape0, steps0, by0),                                                                            \
+                 pieceOf(src1, table1, shape1, steps1, by1),                                                                            \
+                 pieceOf(src2, table2, shape2, steps2, by2),                                                                            \
+                 pieceOf(src3, table3, shape3, steps3, by3));                                                                           \
   }
 GATHER(8)
 GATHER(1)
