@@ -32,10 +32,16 @@ struct Piece {
   Divisor by;                   // pieceDeep: c, pieceFlat: r
 };
 
-// shape is count and c from the lowest bits on, 16 each, then kind, r and parts; steps likewise scale, lo, hi and requant.
-DEVICE Piece pieceOf(const void *src, const void *table, i64 shape, i64 steps, i64 by) {
-  return Piece{(const i16 *)src, table, (i32)(shape & 0xffff), (i32)(shape >> 16 & 0xffff), (i32)(shape >> 32 & 0xffff), (i32)(shape >> 48 & 0xff), (i32)(shape >> 56 & 0xff),
-              (i16)steps, (i16)(steps >> 16), (i16)(steps >> 32), (i16)(steps >> 48), divisorOf(by)};
+// Words are a piece as launches pass it: shape is count and c from the lowest bits on, 16 each, then kind, r and parts;
+// steps likewise scale, lo, hi and requant.
+struct Words {
+  const void *src, *table;
+  i64 shape, steps, by;
+};
+DEVICE i32 countOf(const Words &w) { return (i32)(w.shape & 0xffff); }
+DEVICE Piece pieceOf(const Words &w) {
+  return Piece{(const i16 *)w.src, w.table, countOf(w), (i32)(w.shape >> 16 & 0xffff), (i32)(w.shape >> 32 & 0xffff), (i32)(w.shape >> 48 & 0xff), (i32)(w.shape >> 56 & 0xff),
+               (i16)w.steps, (i16)(w.steps >> 16), (i16)(w.steps >> 32), (i16)(w.steps >> 48), divisorOf(w.by)};
 }
 
 // packedRun reads V channels of a packed picture of w x h positions, from channel ch on.
@@ -96,23 +102,26 @@ DEVICE Run<V> gathered(const Piece &p, const i16 *vectors, const i32 *frame, i32
 
 // gather makes channels to.. of dst [h][w][total] from up to four pieces, one after the other, sum channels together.
 template <int V>
-DEVICE void gatherRun(i16 *dst, const i16 *vectors, const i32 *frame, i32 h, i32 w, Divisor byW, i32 total, i32 to, i32 sum, Divisor byRuns, const Piece &a, const Piece &b, const Piece &c, const Piece &d) {
+DEVICE void gatherRun(i16 *dst, const i16 *vectors, const i32 *frame, i32 h, i32 w, Divisor byW, i32 total, i32 to, i32 sum, Divisor byRuns, const Words &a, const Words &b, const Words &c, const Words &d) {
   u32 runs = (u32)sum / V, at = unit();
   if (at >= (u32)(h * w) * runs) return;
   i32 pos = quotient(at, byRuns), y = quotient(pos, byW), x = pos - y * w;
   i32 ch = (i32)(at - pos * runs) * V;
   dst += pos * total + to + ch;
-  Run<V> out;
-  if (ch < a.count) {
-    out = gathered<V>(a, vectors, frame, pos, y, x, ch, h, w);
-  } else if ((ch -= a.count) < b.count) {
-    out = gathered<V>(b, vectors, frame, pos, y, x, ch, h, w);
-  } else if ((ch -= b.count) < c.count) {
-    out = gathered<V>(c, vectors, frame, pos, y, x, ch, h, w);
-  } else {
-    out = gathered<V>(d, vectors, frame, pos, y, x, ch - c.count, h, w);
+  Words p = a;
+  if (ch >= countOf(p)) {
+    ch -= countOf(p);
+    p = b;
+    if (ch >= countOf(p)) {
+      ch -= countOf(p);
+      p = c;
+      if (ch >= countOf(p)) {
+        ch -= countOf(p);
+        p = d;
+      }
+    }
   }
-  store<V>(dst, out);
+  store<V>(dst, gathered<V>(pieceOf(p), vectors, frame, pos, y, x, ch, h, w));
 }
 
 // gather_8 is for channel counts that are multiples of 8, gather_1 for all others.
@@ -123,10 +132,10 @@ DEVICE void gatherRun(i16 *dst, const i16 *vectors, const i32 *frame, i32 h, i32
                          const void *src2, const void *table2, i64 shape2, i64 steps2, i64 by2,                                         \
                          const void *src3, const void *table3, i64 shape3, i64 steps3, i64 by3) {                                       \
     gatherRun<v>(dst, vectors, frame, (i32)h, (i32)w, divisorOf(byW), (i32)total, (i32)to, (i32)sum, divisorOf(byRuns),                 \
-                 pieceOf(src0, table0, shape0, steps0, by0),                                                                            \
-                 pieceOf(src1, table1, shape1, steps1, by1),                                                                            \
-                 pieceOf(src2, table2, shape2, steps2, by2),                                                                            \
-                 pieceOf(src3, table3, shape3, steps3, by3));                                                                           \
+                 Words{src0, table0, shape0, steps0, by0},                                                                              \
+                 Words{src1, table1, shape1, steps1, by1},                                                                              \
+                 Words{src2, table2, shape2, steps2, by2},                                                                              \
+                 Words{src3, table3, shape3, steps3, by3});                                                                             \
   }
 GATHER(8)
 GATHER(1)
