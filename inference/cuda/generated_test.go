@@ -83,7 +83,7 @@ func TestSource(t *testing.T) {
 			}
 			// The lowest version of PTX that has dp4a and shfl.sync, mma.m8n8k16, mma.m16n8k32 and waits for a phase, wgmma: drivers refuse an
 			// instruction that is newer than the file says.
-			version := map[string]string{"61": "6.0", "75": "6.5", "80": "7.1", "90a": "8.0"}[sm]
+			version := map[string]string{"61": "6.0", "75": "6.5", "80": "7.1", "90a": "8.4"}[sm]
 			if !bytes.Contains(text, fmt.Appendf(nil, "\n.version %s\n.target sm_%s\n", version, sm)) {
 				t.Errorf("%s is for another target or version", name)
 			}

@@ -21,7 +21,7 @@ import (
 const compiler = "clang-19"
 
 // The version of PTX is the lowest that has what a family uses: dp4a and shfl.sync, mma.m8n8k16, mma.m16n8k32, wgmma.
-var versions = map[string]int{"61": 60, "75": 65, "80": 71, "90a": 80}
+var versions = map[string]int{"61": 60, "75": 65, "80": 71, "90a": 84}
 
 func main() {
 	log.SetFlags(0)
