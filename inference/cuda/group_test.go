@@ -102,7 +102,7 @@ var groupSizes = [][2]int{{8, 8}, {32, 64}, {48, 96}, {64, 32}, {96, 192}, {120,
 
 func TestGroup(t *testing.T) {
 	eachGroupMachine(t, func(t *testing.T, m *bench) {
-		for seed := range cases(m, 64, 2000) {
+		for seed := range cases(m, 64, 200) {
 			r := rand.New(rand.NewPCG(seed, 21))
 			size := groupSizes[r.IntN(len(groupSizes))]
 			o, wide, f := outcome(seed%4), seed%3 == 2, uint(1+r.IntN(14))
@@ -171,7 +171,7 @@ func TestGroup(t *testing.T) {
 
 func TestGroupConv3(t *testing.T) {
 	eachGroupMachine(t, func(t *testing.T, m *bench) {
-		for seed := range cases(m, 10, 300) {
+		for seed := range cases(m, 10, 40) {
 			r := rand.New(rand.NewPCG(seed, 22))
 			in, out, stride := 128*(1+r.IntN(2)), 8*(1+r.IntN(20)), 1+r.IntN(2)
 			h, w := stride*(1+r.IntN(9)), stride*(1+r.IntN(9))
