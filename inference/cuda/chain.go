@@ -42,6 +42,7 @@ const (
 	chainNumberBytes  = 384  // bias of 32 channels, twice, and mul
 	chainShift        = 33   // the least that the kernels know
 	chainLag          = 2
+	chainSlots        = 12 // more would not be filled earlier
 	chainBarrierBytes = 16 // two for each slot
 )
 
@@ -222,14 +223,14 @@ func chainThreads(c, tiles int) int {
 // callChain returns the launch for a device with so many multiprocessors, whose blocks may have so many bytes of shared
 // memory. Every multiprocessor gets its share of positions at once, if a block can hold it.
 func callChain(r *chainRun, processors, shared int) call {
-	_, half := chainGroups(r.c)
+	whole, half := chainGroups(r.c)
 	_, stage := chainStage(r.c)
 	positions := 16 * r.tiles
 	units := (r.n + positions - 1) / positions
-	perWarp := r.tiles * half * 2 * 512
+	perWarp := r.tiles * (whole + half) * 2 * 512
 	fit := (shared - (chainLag+1)*(stage+chainBarrierBytes)) / perWarp
 	warps := max(1, min((units+processors-1)/processors, chainThreads(r.c, r.tiles)/32, fit))
-	slots := min(r.stages, (shared-warps*perWarp)/(stage+chainBarrierBytes))
+	slots := min(r.stages, (shared-warps*perWarp)/(stage+chainBarrierBytes), chainSlots)
 	c := call{
 		kernel: fmt.Sprintf("chain_%d_%d", r.c, r.tiles), grid: (units + warps - 1) / warps, threads: 32 * warps,
 		shared: warps*perWarp + slots*(stage+chainBarrierBytes),

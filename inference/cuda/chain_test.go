@@ -61,6 +61,7 @@ func randChain(r *rand.Rand, c, tiles int) *chainCase {
 	n := k.run.h * k.run.w
 	if k.chain.head != chainDepthwise {
 		n = 1 + r.IntN(300)
+		k.run.h, k.run.w = 1, n
 	}
 	k.run.n = n
 	x := make([]int16, n*c)

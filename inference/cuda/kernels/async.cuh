@@ -7,7 +7,7 @@
 #define METHOD inline // DEVICE, of a class
 #define NOUNROLL
 
-// The copies of a thread happen when it says that it will arrive behind them, which is late enough to show a reader
+// The copies of a thread happen when it waits for them or says that it will arrive behind them, which is late enough to show a reader
 // that does not wait.
 struct Arrivals {
   unsigned short expected, missing;
@@ -33,10 +33,13 @@ DEVICE void copyAsync(u8 *to, const u8 *from) {
   int t = threadIndex();
   asyncCopies[t][asyncCount[t]++] = {(u32x4 *)to, (const u32x4 *)from};
 }
-DEVICE void arriveCopied(Arrivals *b) {
+DEVICE void copied() {
   int t = threadIndex();
   for (int i = 0; i < asyncCount[t]; i++) *asyncCopies[t][i].to = *asyncCopies[t][i].from;
   asyncCount[t] = 0;
+}
+DEVICE void arriveCopied(Arrivals *b) {
+  copied();
   arrive(b);
 }
 DEVICE void await(Arrivals *b, u32 parity) {
@@ -67,7 +70,10 @@ DEVICE void copyAsync(u8 *to, const u8 *from) {
 // arriveCopied arrives when all copies that this thread has begun are done.
 DEVICE void arriveCopied(Arrivals *b) { asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" : : "r"(sharedAddress(b)) : "memory"); }
 
-// await returns when the phase of that parity has ended: 0 for the first, third, …
+// copied returns when they are done.
+DEVICE void copied() { asm volatile("cp.async.wait_all;" : : : "memory"); }
+
+// await returns when the phase of that parity has ended: 0 for the first, third, …; 1 for the one before the first too.
 DEVICE void await(Arrivals *b, u32 parity) {
   u32 done;
   do {

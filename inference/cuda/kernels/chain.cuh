@@ -16,8 +16,8 @@
 // rows g and g+8 of the products. Columns 2t, 2t+1 of the four products of a group are its channels 8t+2j, 8t+2j+1 for
 // j = 0..3, and bytes 4t..4t+3, 16+4t..19+4t of a product's 32 rows its channels 8t..8t+7.
 #pragma once
-#include "async.cuh"
 #include "halves.cuh"
+#include "ring.cuh"
 
 enum { groupBytes = 1024, numberBytes = 384 }; // weights of 32x32 channels; the numbers of 32 channels
 
@@ -30,78 +30,6 @@ struct Widths {
     Stage = Groups * groupBytes + 2 * numberBytes
   };
 };
-
-// A Ring is the stages of weights, as one warp goes through them. Stage s lies in slot s % slots; warp s % warps loads
-// it, when all have left the stage before there.
-struct Ring {
-  const u8 *source; // what this warp loads next
-  u8 *memory;
-  Arrivals *full, *empty;
-  i32 slots, warps, lane;
-  i32 slot, turn, left; // stages until this warp loads the next one; stages that are still to be loaded then
-  u32 parity;
-};
-
-// A warp refills the slot that it left so many stages ago, so that it rarely waits for slower ones.
-enum { lag = 2 };
-
-template <int Bytes>
-DEVICE void fill(Ring &r, i32 slot) {
-  u8 *to = r.memory + slot * Bytes;
-  NOUNROLL for (i32 i = 16 * r.lane; i < Bytes; i += 512) copyAsync(to + i, r.source + i);
-  arriveCopied(r.full + slot);
-  r.source += r.warps * Bytes;
-  r.left -= r.warps;
-}
-
-template <int Bytes>
-DEVICE Ring startRing(const u8 *source, u8 *memory, i32 stages, i32 slots, i32 warps) {
-  Ring r;
-  i32 warp = threadIndex() / 32;
-  r.source = source + warp * Bytes;
-  r.full = (Arrivals *)memory;
-  r.empty = r.full + slots;
-  r.memory = memory + 16 * slots;
-  r.slots = slots, r.warps = warps, r.lane = laneIndex();
-  r.slot = 0, r.parity = 0;
-  NOUNROLL for (i32 i = threadIndex(); i < slots; i += 32 * warps) {
-    expect(r.full + i, 32);
-    expect(r.empty + i, warps);
-  }
-  barrier();
-  r.left = stages - warp;
-  i32 slot = warp;
-  NOUNROLL for (; slot < slots && r.left > 0; slot += warps) fill<Bytes>(r, slot);
-  r.turn = slot - slots + lag;
-  return r;
-}
-
-// take waits for the next stage.
-template <int Bytes>
-DEVICE const u8 *take(Ring &r) {
-  if (r.left > 0 && r.turn-- == 0) {
-    bool same = r.slot >= lag;
-    i32 slot = same ? r.slot - lag : r.slot - lag + r.slots;
-    await(r.empty + slot, same ? r.parity : r.parity ^ 1);
-    fill<Bytes>(r, slot);
-    r.turn += r.warps;
-  }
-  await(r.full + r.slot, r.parity);
-  return r.memory + r.slot * Bytes;
-}
-
-// stay is take for a stage that this warp has already.
-DEVICE void stay(Ring &r) { await(r.full + r.slot, r.parity); }
-
-// leave says that this warp has read the stage.
-DEVICE void leave(Ring &r) {
-  syncWarp();
-  if (r.lane == 0) arrive(r.empty + r.slot);
-  if (++r.slot == r.slots) {
-    r.slot = 0;
-    r.parity ^= 1;
-  }
-}
 
 // saturated puts two numbers into a word as sat16 of each, the first one low.
 DEVICE u32 saturated(i32 a, i32 b) {
@@ -254,40 +182,57 @@ struct Chain {
   typedef Widths<C> W;
   const ChainArguments &p;
   Ring ring;
-  u32x4 *scratch; // this lane's: what stands inside a block, [tile][group][position] at a stride of 32
-  i32 lane, first; // first position
+  u32x4 *scratch; // this lane's: what stands inside a block, then x as it comes: [tile][group][position] at a stride of 32
+  i32 lane, first[M]; // this lane's first position of each tile; past the end for none
   Fragment x[W::K][M];
 
   METHOD explicit Chain(const ChainArguments &arguments) : p(arguments) {
     i32 warp = threadIndex() / 32;
     lane = laneIndex();
-    first = (blockIndex() * p.warps + warp) * 16 * M + lane / 4 * 2;
+    // Tiles go down columns of 16 where a row is made of them: then a block's share of the convolution's input is squarer.
+    UNROLL for (int m = 0; m < M; m++) {
+      i32 tile = (blockIndex() * p.warps + warp) * M + m, at = 16 * tile;
+      if (p.w % 16 == 0 && at < p.n) at = tile % p.h * p.w + tile / p.h * 16;
+      first[m] = at + lane / 4 * 2;
+    }
     u8 *memory = dynamicShared();
-    scratch = (u32x4 *)memory + warp * (M * W::HK * 2 * 32) + lane;
-    ring = startRing<W::Stage>(p.weights, memory + p.warps * (M * W::HK * 2 * 512), p.stages, p.slots, p.warps);
+    scratch = (u32x4 *)memory + warp * (M * (W::HK + W::K) * 2 * 32) + lane;
+    ring = startRing<W::Stage>(p.weights, memory + p.warps * (M * (W::HK + W::K) * 2 * 512), p.stages, p.slots, p.warps);
   }
 
   // position is number r of tile m; behind the last one stands the last again.
   METHOD i32 position(int m, int r) const {
-    i32 at = first + 16 * m + r;
+    i32 at = first[m] + r;
     return at < p.n ? at : p.n - 1;
   }
   METHOD u32x4 read(const i16 *from, i32 c, int m, int r, i32 ch) const {
     return *(const u32x4 *)(from + (i64)position(m, r) * c + (ch < c ? ch : c - 8));
   }
   METHOD void write(i16 *to, i32 c, int m, int r, i32 ch, u32x4 v) const {
-    if (first + 16 * m + r < p.n && ch < c) *(u32x4 *)(to + (i64)(first + 16 * m + r) * c + ch) = v;
+    if (first[m] + r < p.n && ch < c) *(u32x4 *)(to + (i64)(first[m] + r) * c + ch) = v;
   }
   METHOD u32x4 *inside(int m, int k, int r) const { return scratch + ((m * W::HK + k) * 2 + r) * 32; }
 
-  METHOD void readX(const i16 *from) {
+  METHOD u32x4 *coming(int m, int k, int r) const { return scratch + M * W::HK * 2 * 32 + ((m * W::K + k) * 2 + r) * 32; }
+
+  // fetchX begins to copy x, getX has it.
+  METHOD void fetchX(const i16 *from) {
+    UNROLL for (int m = 0; m < M; m++) {
+      UNROLL for (int r = 0; r < 2; r++) {
+        const i16 *at = from + (i64)position(m, r) * C + lane % 4 * 8;
+        UNROLL for (int k = 0; k < W::K; k++) copyAsync((u8 *)coming(m, k, r), (const u8 *)(at + 32 * k));
+      }
+    }
+  }
+  METHOD void getX() {
+    copied();
     UNROLL for (int k = 0; k < W::K; k++) {
-      UNROLL for (int m = 0; m < M; m++) x[k][m] = fragment(read(from, C, m, 0, 32 * k + lane % 4 * 8), read(from, C, m, 1, 32 * k + lane % 4 * 8));
+      UNROLL for (int m = 0; m < M; m++) x[k][m] = fragment(*coming(m, k, 0), *coming(m, k, 1));
     }
   }
 
   // append moves the groups of a tile down and adds one at the end, so that a loop can write registers.
-  METHOD void append(int m, const Fragment &f) {
+  METHOD void append(int m, Fragment f) {
     UNROLL for (int k = 0; k + 1 < W::K; k++) x[k][m] = x[k + 1][m];
     x[W::K - 1][m] = f;
   }
@@ -340,7 +285,7 @@ struct Chain {
     const i16 *zeros = (const i16 *)(p.weights + 832 * W::HK);
     static_assert(832 * W::HK + 2 * W::H <= W::Stage, "zeros of all channels");
     UNROLL for (int m = 0; m < M; m++) {
-      i32 at = first + 16 * m < p.n ? first + 16 * m : p.n - 2, y = at / p.w, col = at % p.w;
+      i32 at = first[m] < p.n ? first[m] : p.n - 2, y = at / p.w, col = at % p.w;
       const i16 *from[3][4];
       UNROLL for (int dy = 0; dy < 3; dy++) {
         bool row = dy == 1 || (dy == 0 ? y > 0 : y < p.h - 1);
@@ -398,36 +343,42 @@ struct Chain {
     }
   }
 
-  // residual is x = sat16(x + sat16(lin(what stands inside))).
-  METHOD void residual(i32 shift) {
+  // mixed is x of a group and tile + sat16(the products), saturated.
+  METHOD Fragment mixed(const Products<M> &s, int m, const Fragment &x, const Numbers &by, i32 half, i32 shift) const {
     const u32 both = 0x01000001; // dp2 of a word with it adds one half
+    u32x4 z[2];
+    UNROLL for (int r = 0; r < 2; r++) {
+      u32x4 before = channels(x, r);
+      UNROLL for (int j = 0; j < 4; j++) {
+        u32 y = saturated(result(s, m, j, r, 0, by, half, shift), result(s, m, j, r, 1, by, half, shift));
+        z[r][j] = saturated(dp2<false>(before[j], both, dp2<false>(y, both, 0)), dp2<true>(before[j], both, dp2<true>(y, both, 0)));
+      }
+    }
+    return fragment(z[0], z[1]);
+  }
+
+  // residual is x = sat16(x + sat16(lin(what stands inside))), two groups a stage.
+  METHOD void residual(i32 shift) {
+    enum { Pair = W::K % 2 == 0 ? 2 : 1 };
     i32 half = 1 << shift;
-    const u8 *stage = 0;
-    UNROLL for (int k = 0; k < W::K; k++) {
-      if (k % 2 == 0) {
-        stage = take<W::Stage>(ring);
-      } else {
-        stay(ring); // so that one group's products do not begin before the other's sums are done with
-      }
-      Products<M> s;
-      begin(s, stage + W::Groups * groupBytes + k % 2 * numberBytes, lane);
-      UNROLL for (int i = 0; i < W::HK; i++) {
-        Fragment a[M];
-        UNROLL for (int m = 0; m < M; m++) a[m] = fragment(*inside(m, i, 0), *inside(m, i, 1));
-        multiply(s, a, stage + (k % 2 * W::HK + i) * groupBytes, lane);
-      }
-      Numbers by = numbersOf(stage + W::Groups * groupBytes + k % 2 * numberBytes, lane);
-      if (k % 2 == 1 || k == W::K - 1) leave(ring);
-      UNROLL for (int m = 0; m < M; m++) {
-        u32x4 z[2];
-        UNROLL for (int r = 0; r < 2; r++) {
-          u32x4 before = channels(x[k][m], r);
-          UNROLL for (int j = 0; j < 4; j++) {
-            u32 y = saturated(result(s, m, j, r, 0, by, half, shift), result(s, m, j, r, 1, by, half, shift));
-            z[r][j] = saturated(dp2<false>(before[j], both, dp2<false>(y, both, 0)), dp2<true>(before[j], both, dp2<true>(y, both, 0)));
-          }
+    NOUNROLL for (i32 first = 0; first < W::K; first += Pair) {
+      UNROLL for (int i = 0; i < Pair; i++) {
+        i32 which = Pair == 2 ? i : first % 2;
+        // Waiting again keeps a group's products from beginning before the sums of the one before are done with.
+        const u8 *stage = which == 0 ? take<W::Stage>(ring) : stay<W::Stage>(ring);
+        Products<M> s;
+        begin(s, stage + W::Groups * groupBytes + which * numberBytes, lane);
+        UNROLL for (int k = 0; k < W::HK; k++) {
+          Fragment a[M];
+          UNROLL for (int m = 0; m < M; m++) a[m] = fragment(*inside(m, k, 0), *inside(m, k, 1));
+          multiply(s, a, stage + (which * W::HK + k) * groupBytes, lane);
         }
-        x[k][m] = fragment(z[0], z[1]);
+        Numbers by = numbersOf(stage + W::Groups * groupBytes + which * numberBytes, lane);
+        if (which == 1 || first + i == W::K - 1) leave(ring);
+        UNROLL for (int m = 0; m < M; m++) x[i][m] = mixed(s, m, x[i][m], by, half, shift);
+      }
+      UNROLL for (int m = 0; m < M; m++) {
+        UNROLL for (int i = 0; i < Pair; i++) append(m, x[0][m]);
       }
     }
   }
@@ -485,9 +436,10 @@ struct Chain {
   }
 
   METHOD void run() {
+    if (p.head == headCopy) fetchX(p.src);
+    if (p.head >= headDepthwise) fetchX(p.res);
     switch (p.head) {
     case headLin: linear(); break;
-    case headCopy: readX(p.src); break;
     case headDepthwise: depthwise(); break;
     case headResidual:
       UNROLL for (int m = 0; m < M; m++) {
@@ -496,7 +448,7 @@ struct Chain {
         }
       }
     }
-    if (p.head >= headDepthwise) readX(p.res);
+    if (p.head != headLin) getX();
     NOUNROLL for (i32 pass = p.head >= headDepthwise ? 0 : 1; pass < (p.f > 0 ? 2 : 1); pass++) {
       if (pass == 1) sum();
       residual(pass == 0 ? p.shift : p.bodyShift);
