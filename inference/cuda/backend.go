@@ -11,12 +11,14 @@ import (
 
 // A backend opens sessions on one device. The sessions of a model share its weights.
 type backend struct {
-	name    string
-	sm      int
-	fp16    bool // convolutions on FP16 units
-	open    func() (machine, error)
-	capture bool // parts run as captured graphs from their second time on
-	poison  bool // tests: coders of whole frames fill what they are about to overwrite, and what they have given back
+	name string
+	sm   int
+	fp16 bool // convolutions on FP16 units
+	open func() (machine, error)
+	// openUrgent opens a machine whose work goes ahead of the others'; nil: there is no such thing.
+	openUrgent func() (machine, error)
+	capture    bool // parts run as captured graphs from their second time on
+	poison     bool // tests: coders of whole frames fill what they are about to overwrite, and what they have given back
 
 	mu     sync.Mutex
 	models map[*inference.Model]*weights

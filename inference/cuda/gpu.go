@@ -244,7 +244,7 @@ func New(ordinal int, kernels string) (*Backend, error) {
 	if err := b.start(sm); err != nil {
 		return nil, fmt.Errorf("cuda: device %d: %w", ordinal, err)
 	}
-	b.backend = &backend{name: fmt.Sprintf("cuda:%d", ordinal), sm: sm, fp16: kernels == fp16, capture: true, open: b.stream}
+	b.backend = &backend{name: fmt.Sprintf("cuda:%d", ordinal), sm: sm, fp16: kernels == fp16, capture: true, open: b.stream, openUrgent: b.urgent}
 	return b, nil
 }
 

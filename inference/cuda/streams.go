@@ -67,11 +67,24 @@ type borrowed struct{ machine }
 
 func (borrowed) close() error { return nil }
 
-func (b *Backend) stream() (machine, error) {
+func (b *Backend) stream() (machine, error) { return b.streamOf(false) }
+
+// urgent makes a stream whose work goes ahead of other streams' where both wait for a multiprocessor.
+func (b *Backend) urgent() (machine, error) { return b.streamOf(true) }
+
+func (b *Backend) streamOf(urgent bool) (machine, error) {
 	g := &gpu{b: b, loaded: map[string]cu.Function{}}
 	err := b.current(func() (err error) {
-		g.stream, err = cu.MakeStream(cu.NonBlocking)
-		return called("cuStreamCreate", err)
+		least, greatest, err := cu.StreamPriorityRange()
+		if err != nil {
+			return called("cuCtxGetStreamPriorityRange", err)
+		}
+		priority := least
+		if urgent {
+			priority = greatest
+		}
+		g.stream, err = cu.MakeStreamWithPriority(priority, cu.NonBlocking)
+		return called("cuStreamCreateWithPriority", err)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cuda: %w", err)

@@ -90,7 +90,12 @@ func (c *coder) open(b *backend, on machine, o *inference.CodingOptions, encode 
 	c.flying = make([]*slot, slots(o))
 	var err error
 	if on == nil {
-		if on, err = b.open(); err != nil {
+		// Frames wait for frames in the network alone; searches and entropy coding fill what it leaves.
+		open := b.open
+		if b.openUrgent != nil {
+			open = b.openUrgent
+		}
+		if on, err = open(); err != nil {
 			return err
 		}
 	}

@@ -254,9 +254,10 @@ CUresult cuMemsetD8Async(CUdeviceptr d, unsigned char value, size_t n, CUstream 
   return give(s, [=] { memset((void *)d, value, n); return CUDA_SUCCESS; });
 }
 
-CUresult cuStreamCreate(CUstream *s, unsigned flags) {
+CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) { CURRENT; *least = 0, *greatest = -5; return CUDA_SUCCESS; }
+CUresult cuStreamCreateWithPriority(CUstream *s, unsigned flags, int priority) {
   CURRENT;
-  if (flags != CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+  if (flags != CU_STREAM_NON_BLOCKING || priority < -5 || priority > 0) return CUDA_ERROR_INVALID_VALUE;
   *s = new CUstream_st();
   (*s)->into = &(*s)->own;
   std::lock_guard<std::mutex> l(mu);
