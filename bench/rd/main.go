@@ -4,6 +4,8 @@
 // Every encoder codes the same frames with one intra frame at the start. The others' rate is that of the elementary
 // stream with its headers, without SEI; ours is the whole file, and the payload alone beside it. PSNR is the mean over
 // frames, measured on decoded pictures.
+//
+// With -kodak it measures intra frames on pictures too, with -drift how long sequences hold their quality.
 package main
 
 import (
@@ -30,7 +32,7 @@ import (
 
 // A point is one encode of one clip.
 type point struct {
-	Setting string  `json:"setting"` // QP or CRF
+	Setting string  `json:"setting"` // QP, CRF or quality
 	Bytes   int64   `json:"bytes"`
 	Payload int64   `json:"payload,omitempty"` // ours: without headers, records and footer
 	PSNRY   float64 `json:"psnr_y"`
@@ -45,106 +47,86 @@ type clipResult struct {
 	Curves        map[string][]point `json:"curves"`
 }
 
+func newResult(path string, f yuv.Format, frames int) *clipResult {
+	return &clipResult{
+		Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Width: f.W, Height: f.H,
+		Size: fmt.Sprintf("%dx%d", f.W, f.H), Frames: frames, Curves: map[string][]point{},
+	}
+}
+
+// settings are the command's, with what it opened by them.
+type settings struct {
+	only, out               string
+	frames, side            int
+	peers                   bool
+	reset, intra, threshold int
+	threads                 int
+	qps                     []int
+	nets                    []net
+	backend                 inference.Backend
+	cache                   *cache
+}
+
+// A net is a model under the name that tables give it: two files may hold models of one name.
+type net struct {
+	*inference.Model
+	label string
+}
+
 func main() {
 	log.SetFlags(0)
-	only := flag.String("only", "", "take clips whose name holds one of these, separated by commas")
+	s := &settings{}
+	flag.StringVar(&s.only, "only", "", "take clips whose name holds one of these, separated by commas")
 	names := flag.String("models", strings.Join(models.Names(), ","), "models to measure: names or .nvm files; empty: the peers alone, for the cache")
 	qps := flag.String("qps", "0,21,42,63", "QPs of our models")
-	frames := flag.Int("frames", 0, "frames of each clip (0: all)")
-	reset := flag.Int("reset-interval", -1, "reset interval of our streams (-1: the default)")
-	intra := flag.Int("qp-i-offset", 0, "our intra frames' QP above the inter frames' (at most 63)")
-	threshold := flag.Int("skip-threshold", -1, "skip threshold of our streams (-1: the model's)")
-	peersOn := flag.Bool("peers", true, "measure x264 and x265 too")
-	threads := flag.Int("threads", runtime.GOMAXPROCS(0), "threads")
-	cache := flag.String("cache", "", "JSON file that keeps the peers' results from run to run")
-	out := flag.String("out", "", "write NAME.md, NAME.json and NAME.svg")
+	flag.IntVar(&s.frames, "frames", 0, "frames of each clip (0: all)")
+	flag.IntVar(&s.side, "side", 0, "scale clips whose smaller side is larger to this (0: none)")
+	flag.IntVar(&s.reset, "reset-interval", -1, "reset interval of our streams (-1: the default)")
+	flag.IntVar(&s.intra, "qp-i-offset", 0, "our intra frames' QP above the inter frames' (at most 63)")
+	flag.IntVar(&s.threshold, "skip-threshold", -1, "skip threshold of our streams (-1: the model's)")
+	flag.BoolVar(&s.peers, "peers", true, "measure x264 and x265 too")
+	flag.IntVar(&s.threads, "threads", runtime.GOMAXPROCS(0), "threads")
+	kept := flag.String("cache", "", "JSON file that keeps points from run to run, ours by the model's identity: not for comparing changes of the encoder")
+	kodak := flag.String("kodak", "", "a folder of .png: intra frames too, beside libjpeg-turbo (cjpeg, djpeg) and x265")
+	drift := flag.Int("drift", 0, "instead: how PSNR holds over this many frames, the clips to and fro, with the default reset interval and without resets")
+	flag.StringVar(&s.out, "out", "", "write NAME.md, NAME.json and NAME.svg")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := measure(ctx, flag.Args(), *only, *names, *qps, *frames, *reset, *intra, *threshold, *threads, *peersOn, *cache, *out); err != nil {
+	if err := s.run(ctx, flag.Args(), *names, *qps, *kept, *kodak, *drift); err != nil {
 		log.Fatal("rd: ", err)
 	}
 }
 
-func measure(ctx context.Context, clips []string, only, names, qps string, limit, reset, intra, threshold, threads int, withPeers bool, cachePath, out string) error {
-	var paths []string
-	for _, c := range clips {
-		if st, err := os.Stat(c); err == nil && st.IsDir() {
-			in, _ := filepath.Glob(filepath.Join(c, "*.m[kp][v4]"))
-			paths = append(paths, in...)
-			continue
-		}
-		paths = append(paths, c)
-	}
-	if len(paths) == 0 {
+func (s *settings) run(ctx context.Context, clips []string, names, qps, kept, kodak string, frames int) error {
+	paths := s.list(clips)
+	if len(paths) == 0 && kodak == "" {
 		return errors.New("no clips: name files or folders of .mp4 and .mkv")
 	}
-	backend, err := inference.CPU("auto")
+	if err := s.open(names, qps); err != nil {
+		return err
+	}
+	s.cache = loadCache(kept)
+	if frames > 0 {
+		return s.drift(ctx, paths, frames)
+	}
+	results, err := s.measure(ctx, paths)
 	if err != nil {
 		return err
 	}
-	var nets []*inference.Model
-	wanted := strings.FieldsFunc(names, func(r rune) bool { return r == ',' })
-	for _, n := range wanted {
-		m, err := model(n)
+	table := ""
+	if len(paths) > 0 {
+		table = report(results)
+	}
+	if kodak != "" {
+		pictures, err := s.pictures(ctx, kodak)
 		if err != nil {
 			return err
 		}
-		nets = append(nets, m)
+		table += reportPictures(pictures)
 	}
-	var list []int
-	for _, q := range strings.Split(qps, ",") {
-		v, err := strconv.Atoi(q)
-		if err != nil {
-			return fmt.Errorf("-qps %q: %w", qps, err)
-		}
-		list = append(list, v)
-	}
-	known := loadCache(cachePath)
-	var results []*clipResult
-	for _, path := range paths {
-		if !matches(path, only) {
-			continue
-		}
-		format, video, err := load(ctx, path, limit)
-		if err != nil {
-			return err
-		}
-		r := &clipResult{
-			Name: strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)), Width: format.W, Height: format.H,
-			Size: fmt.Sprintf("%dx%d", format.W, format.H), Frames: len(video), Curves: map[string][]point{},
-		}
-		for i, m := range nets {
-			for _, qp := range list {
-				p, err := ours(ctx, m, backend, format, video, qp, min(qp+intra, 63), reset, threshold, threads)
-				if err != nil {
-					return fmt.Errorf("%s, %s, qp %d: %w", path, m.Name, qp, err)
-				}
-				key := m.Name
-				if i > 0 && nets[i-1].Name == m.Name {
-					key += "-" + filepath.Base(wanted[i])
-				}
-				r.Curves[key] = append(r.Curves[key], p)
-				log.Printf("%s %s qp %d: %d bytes (payload %d), %.2f dB", r.Name, key, qp, p.Bytes, p.Payload, p.PSNRY)
-			}
-		}
-		if withPeers {
-			for _, enc := range peers {
-				for _, crf := range enc.crfs {
-					p, err := known.get(r, enc, crf, func() (point, error) { return enc.encode(ctx, format, video, crf, threads) })
-					if err != nil {
-						return fmt.Errorf("%s, %s, crf %d: %w", path, enc.name, crf, err)
-					}
-					r.Curves[enc.name] = append(r.Curves[enc.name], p)
-				}
-			}
-			known.save(cachePath)
-		}
-		results = append(results, r)
-	}
-	table := report(results)
 	fmt.Print(table)
-	if out == "" {
+	if s.out == "" {
 		return nil
 	}
 	js, err := json.MarshalIndent(results, "", " ")
@@ -152,15 +134,113 @@ func measure(ctx context.Context, clips []string, only, names, qps string, limit
 		return err
 	}
 	for ext, data := range map[string][]byte{".md": []byte(table), ".json": append(js, '\n'), ".svg": []byte(plot(results))} {
-		if err := os.WriteFile(out+ext, data, 0o644); err != nil {
+		if err := os.WriteFile(s.out+ext, data, 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// list is the wanted clips among files and folders.
+func (s *settings) list(clips []string) []string {
+	var paths []string
+	for _, c := range clips {
+		in := []string{c}
+		if st, err := os.Stat(c); err == nil && st.IsDir() {
+			in, _ = filepath.Glob(filepath.Join(c, "*.m[kp][v4]"))
+		}
+		for _, p := range in {
+			if matches(p, s.only) {
+				paths = append(paths, p)
+			}
+		}
+	}
+	return paths
+}
+
+func (s *settings) open(names, qps string) error {
+	var err error
+	if s.backend, err = inference.CPU("auto"); err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, n := range strings.FieldsFunc(names, func(r rune) bool { return r == ',' }) {
+		m, err := model(n)
+		if err != nil {
+			return err
+		}
+		label := m.Name
+		if used[label] {
+			label += " " + strings.TrimSuffix(filepath.Base(n), filepath.Ext(n))
+		}
+		used[label] = true
+		s.nets = append(s.nets, net{m, label})
+	}
+	for q := range strings.SplitSeq(qps, ",") {
+		v, err := strconv.Atoi(q)
+		if err != nil {
+			return fmt.Errorf("-qps %q: %w", qps, err)
+		}
+		s.qps = append(s.qps, v)
+	}
+	return nil
+}
+
+func (s *settings) measure(ctx context.Context, paths []string) ([]*clipResult, error) {
+	var results []*clipResult
+	for _, path := range paths {
+		format, video, err := s.load(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		r := newResult(path, format, len(video))
+		if err := s.curves(ctx, r, format, video); err != nil {
+			return nil, err
+		}
+		if s.peers {
+			for _, enc := range peers {
+				if err := s.peer(r, enc, func(crf int) (point, error) { return enc.encode(ctx, format, video, crf, s.threads) }); err != nil {
+					return nil, err
+				}
+			}
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+// curves measures our models.
+func (s *settings) curves(ctx context.Context, r *clipResult, format yuv.Format, video []*yuv.Frame) error {
+	for _, m := range s.nets {
+		for _, qp := range s.qps {
+			intra := min(qp+s.intra, 63)
+			key := fmt.Sprintf("%s %s %d frames, %x qp %d/%d reset %d threshold %d", r.Name, r.Size, r.Frames, m.ID, qp, intra, s.reset, s.threshold)
+			p, err := s.cache.get(key, func() (point, error) { return s.ours(ctx, m.Model, format, video, qp, intra, s.reset, nil) })
+			if err != nil {
+				return fmt.Errorf("%s, %s, qp %d: %w", r.Name, m.label, qp, err)
+			}
+			r.Curves[m.label] = append(r.Curves[m.label], p)
+			log.Printf("%s %s qp %d: %d bytes (payload %d), %.2f dB", r.Name, m.label, qp, p.Bytes, p.Payload, p.PSNRY)
+		}
+	}
+	return nil
+}
+
+// peer measures another encoder.
+func (s *settings) peer(r *clipResult, enc peer, encode func(setting int) (point, error)) error {
+	for _, x := range enc.settings {
+		key := fmt.Sprintf("%s %s %d frames, %s %v crf %d", r.Name, r.Size, r.Frames, enc.name, enc.args, x)
+		p, err := s.cache.get(key, func() (point, error) { return encode(x) })
+		if err != nil {
+			return fmt.Errorf("%s, %s, %d: %w", r.Name, enc.name, x, err)
+		}
+		r.Curves[enc.name] = append(r.Curves[enc.name], p)
+	}
+	return nil
+}
+
 func matches(path, only string) bool {
-	for _, s := range strings.Split(only, ",") {
+	for s := range strings.SplitSeq(only, ",") {
 		if strings.Contains(filepath.Base(path), s) {
 			return true
 		}
@@ -180,14 +260,18 @@ func model(name string) (*inference.Model, error) {
 }
 
 // load decodes a clip into memory.
-func load(ctx context.Context, path string, limit int) (yuv.Format, []*yuv.Frame, error) {
+func (s *settings) load(ctx context.Context, path string) (yuv.Format, []*yuv.Frame, error) {
 	src, err := pipeio.Open(ctx, path, pipeio.OpenOptions{})
+	if err == nil && s.side > 0 && min(src.Format().W, src.Format().H) > s.side {
+		src.Close()
+		src, err = pipeio.Open(ctx, path, pipeio.OpenOptions{Resolution: s.side})
+	}
 	if err != nil {
 		return yuv.Format{}, nil, err
 	}
 	defer src.Close()
 	var video []*yuv.Frame
-	for limit == 0 || len(video) < limit {
+	for s.frames == 0 || len(video) < s.frames {
 		f, err := src.Next(ctx)
 		if errors.Is(err, io.EOF) && len(video) > 0 {
 			break

@@ -11,13 +11,13 @@ import (
 )
 
 // ours encodes a clip with one intra frame and takes PSNR from the encoder's reconstruction, which tests show to be
-// the decoder's.
-func ours(ctx context.Context, m *inference.Model, b inference.Backend, f yuv.Format, video []*yuv.Frame, qp, qpI, reset, threshold, threads int) (point, error) {
+// the decoder's. each, if not nil, gets every frame's PSNR-Y.
+func (s *settings) ours(ctx context.Context, m *inference.Model, f yuv.Format, video []*yuv.Frame, qp, qpI, reset int, each func(psnrY float64)) (point, error) {
 	o := codec.DefaultOptions()
-	o.Model, o.Backend, o.Threads = m, b, threads
+	o.Model, o.Backend, o.Threads = m, s.backend, s.threads
 	o.QPI, o.QPP = qpI, qp
 	o.IntraPeriod, o.SceneCut = 1<<20, false
-	o.Threshold = threshold
+	o.Threshold = s.threshold
 	if reset >= 0 {
 		o.ResetInterval = reset
 	}
@@ -38,6 +38,9 @@ func ours(ctx context.Context, m *inference.Model, b inference.Backend, f yuv.Fo
 			return point{}, err
 		}
 		mean.Add(q)
+		if each != nil {
+			each(q.Y)
+		}
 		p.Payload += int64(info.PayloadBytes)
 	}
 	if _, err := enc.Close(); err != nil {

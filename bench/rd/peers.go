@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
 	"os/exec"
 	"strconv"
 
@@ -16,11 +14,11 @@ func itoa(x int) string { return strconv.Itoa(x) }
 
 // A peer is another encoder, run through the ffmpeg program.
 type peer struct {
-	name   string
-	args   []string
-	format string // of the elementary stream
-	sei    string // NAL unit types of SEI
-	crfs   []int
+	name     string
+	args     []string
+	format   string // of the elementary stream
+	sei      string // NAL unit types of SEI
+	settings []int  // CRFs
 }
 
 // One intra frame, as ours; CRFs that span the models' range of quality.
@@ -64,43 +62,15 @@ func (p *peer) encode(ctx context.Context, f yuv.Format, video []*yuv.Frame, crf
 }
 
 func ffmpeg(ctx context.Context, stdin []byte, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "ffmpeg", args...)
+	return pipe(ctx, stdin, "ffmpeg", args...)
+}
+
+func pipe(ctx context.Context, stdin []byte, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
 	var out, msg bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(stdin), &out, &msg
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("ffmpeg %v: %w: %s", args, err, msg.String())
+		return nil, fmt.Errorf("%s %v: %w: %s", name, args, err, msg.String())
 	}
 	return out.Bytes(), nil
-}
-
-// cacheFile keeps the peers' points: they do not change with our work.
-type cacheFile map[string]point
-
-func loadCache(path string) cacheFile {
-	c := cacheFile{}
-	if b, err := os.ReadFile(path); err == nil {
-		json.Unmarshal(b, &c)
-	}
-	return c
-}
-
-func (c cacheFile) get(r *clipResult, p peer, crf int, make func() (point, error)) (point, error) {
-	key := fmt.Sprintf("%s %s %d frames, %s %v crf %d", r.Name, r.Size, r.Frames, p.name, p.args, crf)
-	if x, ok := c[key]; ok {
-		return x, nil
-	}
-	x, err := make()
-	if err == nil {
-		c[key] = x
-	}
-	return x, err
-}
-
-func (c cacheFile) save(path string) {
-	if path == "" {
-		return
-	}
-	if b, err := json.MarshalIndent(c, "", " "); err == nil {
-		os.WriteFile(path, b, 0o644)
-	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func isPeer(name string) bool {
-	return slices.ContainsFunc(peers, func(p peer) bool { return p.name == name })
+	return slices.ContainsFunc(append(peers, jpeg, x265Intra), func(p peer) bool { return p.name == name })
 }
 
 func ourNames(rs []*clipResult) []string {
@@ -62,20 +62,28 @@ func report(rs []*clipResult) string {
 		}
 	}
 	if len(names) > 1 {
-		fmt.Fprintf(&b, "\n### BD-rate of %s against %s (PCHIP, whole files)\n\n", names[1], names[0])
-		sum := 0.0
-		for _, r := range rs {
-			x, err := metrics.BDRate(curve(r.Curves[names[0]], false), curve(r.Curves[names[1]], false), metrics.PCHIP)
-			if err != nil {
-				fmt.Fprintf(&b, "%s: %v\n", r.Name, err)
-				continue
-			}
-			sum += x
-			fmt.Fprintf(&b, "%s %+.1f %%, ", r.Name, x)
+		fmt.Fprintf(&b, "\n### BD-rate against %s (PCHIP, whole files)\n", names[0])
+		for _, name := range names[1:] {
+			between(&b, rs, names[0], name)
 		}
-		fmt.Fprintf(&b, "mean %+.1f %%\n", sum/float64(len(rs)))
 	}
 	return b.String()
+}
+
+// between is a line of each clip's BD-rate and their mean.
+func between(b *strings.Builder, rs []*clipResult, anchor, name string) {
+	fmt.Fprintf(b, "\n%s: ", name)
+	sum, n := 0.0, 0
+	for _, r := range rs {
+		x, err := metrics.BDRate(curve(r.Curves[anchor], false), curve(r.Curves[name], false), metrics.PCHIP)
+		if err != nil {
+			fmt.Fprintf(b, "%s %v, ", r.Name, err)
+			continue
+		}
+		sum, n = sum+x, n+1
+		fmt.Fprintf(b, "%s %+.1f %%, ", r.Name, x)
+	}
+	fmt.Fprintf(b, "mean %+.1f %%\n", sum/float64(max(1, n)))
 }
 
 func bdTable(b *strings.Builder, rs []*clipResult, name string, fit metrics.Fit) {
