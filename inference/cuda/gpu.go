@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -206,6 +207,8 @@ type Backend struct {
 	dev     cu.Device
 	context cu.CUContext
 	modules []cu.Module
+	mu      sync.Mutex
+	kernels map[string]*entry
 }
 
 var _ inference.Backend = (*Backend)(nil)
@@ -265,7 +268,20 @@ func (b *Backend) start(sm int) (err error) {
 	return err
 }
 
+// entries finds the kernels of a module.
+var entries = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
+
+// An entry is what all streams of a device share of a kernel.
+type entry struct {
+	f      cu.Function
+	shared int // bytes of dynamic shared memory that launches may have: the most that any of them wants
+}
+
+// unasked is how much dynamic shared memory every kernel may have, in bytes.
+const unasked = 48 << 10
+
 func (b *Backend) load(sm int) error {
+	b.kernels = map[string]*entry{}
 	files, err := modulesOf(sm)
 	if err != nil {
 		return err
@@ -277,10 +293,22 @@ func (b *Backend) load(sm int) error {
 		}
 		err = b.current(func() error {
 			m, err := cu.LoadData(string(text))
-			if err == nil {
-				b.modules = append(b.modules, m)
+			if err != nil {
+				return called("cuModuleLoadData "+file, err)
 			}
-			return called("cuModuleLoadData "+file, err)
+			b.modules = append(b.modules, m)
+			for _, match := range entries.FindAllSubmatch(text, -1) {
+				name := string(match[1])
+				f, err := m.Function(name)
+				if err != nil {
+					return called("cuModuleGetFunction "+name, err)
+				}
+				if b.kernels[name] != nil {
+					return fmt.Errorf("kernel %s is in two modules", name)
+				}
+				b.kernels[name] = &entry{f: f, shared: unasked}
+			}
+			return nil
 		})
 		if err != nil {
 			return err
@@ -337,8 +365,6 @@ func Live() int {
 type gpu struct {
 	b      *Backend
 	stream cu.Stream
-	mu     sync.Mutex
-	loaded map[string]cu.Function
 }
 
 func (g *gpu) family() int     { return g.b.sm }
@@ -429,31 +455,25 @@ func (g *gpu) prepare(c call) (launch, error) {
 	return l, nil
 }
 
-// function finds a kernel in the module that has it, and allows it the call's shared memory.
-func (g *gpu) function(c call) (f cu.Function, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	f, known := g.loaded[c.kernel]
-	err = g.b.current(func() (err error) {
-		for i := 0; !known && i < len(g.b.modules); i++ {
-			f, err = g.b.modules[i].Function(c.kernel)
-			known = err == nil
-		}
-		if err != nil {
-			return called("cuModuleGetFunction "+c.kernel, err)
-		}
-		const unasked = 48 << 10 // what every kernel may have
-		if c.shared > unasked {
-			fn := *(*C.CUfunction)(unsafe.Pointer(&f)) // all that a cu.Function is
-			r := C.cuFuncSetAttribute(fn, C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(c.shared))
-			return result("cuFuncSetAttribute "+c.kernel, r)
-		}
-		return nil
+// function finds a kernel and allows its launches the call's shared memory, unless they are allowed more already.
+func (g *gpu) function(c call) (cu.Function, error) {
+	g.b.mu.Lock()
+	defer g.b.mu.Unlock()
+	k := g.b.kernels[c.kernel]
+	if k == nil {
+		return cu.Function{}, fmt.Errorf("no kernel %s", c.kernel)
+	}
+	if c.shared <= k.shared {
+		return k.f, nil
+	}
+	err := g.b.current(func() error {
+		fn := *(*C.CUfunction)(unsafe.Pointer(&k.f)) // all that a cu.Function is
+		return result("cuFuncSetAttribute "+c.kernel, C.cuFuncSetAttribute(fn, C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(c.shared)))
 	})
 	if err == nil {
-		g.loaded[c.kernel] = f
+		k.shared = c.shared
 	}
-	return f, err
+	return k.f, err
 }
 
 func (l *gpuLaunch) run() error {

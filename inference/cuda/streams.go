@@ -73,7 +73,7 @@ func (b *Backend) stream() (machine, error) { return b.streamOf(false) }
 func (b *Backend) urgent() (machine, error) { return b.streamOf(true) }
 
 func (b *Backend) streamOf(urgent bool) (machine, error) {
-	g := &gpu{b: b, loaded: map[string]cu.Function{}}
+	g := &gpu{b: b}
 	err := b.current(func() (err error) {
 		least, greatest, err := cu.StreamPriorityRange()
 		if err != nil {
