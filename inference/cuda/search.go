@@ -18,13 +18,23 @@ type searchTables struct {
 	m                       machine
 	base                    pointer
 	lambda, search16, rates pointer // i32 [64] each; as kernels/motion_choose.cuh has its Rates
-	list                    pointer // i8 (y, x)
+	list, places            pointer // of displacements: i8 (y, x) in their order, and u16 [127][127], the inverse
 }
 
 // listReach is how far the longest full search goes.
 const listReach = 63
 
 var displacements = motion.Displacements(listReach)
+
+// places returns where in the list each displacement stands.
+func places() []uint16 {
+	const side = 2*listReach + 1
+	p := make([]uint16, side*side)
+	for n := 0; n < len(displacements); n += 2 {
+		p[(int(displacements[n])+listReach)*side+int(displacements[n+1])+listReach] = uint16(n / 2)
+	}
+	return p
+}
 
 // listCount returns how much of the list holds all displacements within r.
 func listCount(r int) int {
@@ -75,7 +85,7 @@ func newSearchTables(m machine, model *inference.Model) (*searchTables, error) {
 }
 
 func uploadSearchTables(m machine, t *motion.Tables) (*searchTables, error) {
-	parts := [][]byte{raw(t.Lambda16[:]), raw(t.Search16[:]), raw(rates(&t.Bits16)), raw(displacements)}
+	parts := [][]byte{raw(t.Lambda16[:]), raw(t.Search16[:]), raw(rates(&t.Bits16)), raw(displacements), raw(places())}
 	var l layoutOf
 	var at []int64
 	for _, p := range parts {
@@ -85,7 +95,7 @@ func uploadSearchTables(m machine, t *motion.Tables) (*searchTables, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cuda: tables of the motion search: %w", err)
 	}
-	s := &searchTables{m: m, base: base, lambda: base + pointer(at[0]), search16: base + pointer(at[1]), rates: base + pointer(at[2]), list: base + pointer(at[3])}
+	s := &searchTables{m: m, base: base, lambda: base + pointer(at[0]), search16: base + pointer(at[1]), rates: base + pointer(at[2]), list: base + pointer(at[3]), places: base + pointer(at[4])}
 	host, err := m.host(l.bytes)
 	if err == nil {
 		for i, p := range parts {
@@ -128,11 +138,23 @@ func smallBytes(w, h, r int) int64 { return int64(w+2*((r+3)&^3)+4) * int64(h+2*
 func phaseRows(h int) int   { return h + 40 }
 func phaseStrips(w int) int { return (w + 64) / 16 }
 
-// fullGroups returns how many warps share the displacements of one tile of a full search: as many as leave each 16,
-// but no more warps in all than a device has use for.
-func fullGroups(r, unitsAcross, unitsDown int) int {
-	tiles := (unitsAcross + 29) / 30 * ((unitsDown + 7) / 8)
-	return max(1, min((2*r+1)*(2*r+1)/16, 8192/tiles))
+// phaseChunk returns how many rows a thread makes of the phases, and how many threads that takes: as many as can run at
+// once, two blocks of them on a multiprocessor.
+func phaseChunk(w, h, processors int) (rows, columns int) {
+	for rows = 16; ; rows += 8 {
+		columns = 4 * 4 * phaseStrips(w) * ((phaseRows(h) + rows - 1) / rows)
+		if columns <= 2*threads*processors || rows >= phaseRows(h) {
+			return rows, columns
+		}
+	}
+}
+
+// fullTiles returns how many tiles a full search has, and how many warps share the displacements of one: as many as leave
+// each six times four, but no more in all than a device has use for.
+func fullTiles(r, unitsAcross, unitsDown int) (tiles, warps int) {
+	tiles = (unitsAcross + 29) / 30 * ((unitsDown + 3) / 4)
+	fours := (2*r + 1) * (((r+3)&^3+r)/4 + 1)
+	return tiles, max(1, min(fours/6, 8192/tiles))
 }
 
 const (
@@ -189,17 +211,15 @@ func searchCalls(t *searchTables, vectors, cur, ref, before, frame, scratch poin
 	at := func(offset int64) pointer { return scratch + pointer(offset) }
 	units := w / 16 * (h / 16)
 	count4, count8 := listCount(l.r4), listCount(l.r8)
-	groups4, groups8 := fullGroups(l.r4, w/16, h/16), fullGroups(l.r8, w/32, h/32)
-	tiles := func(across, down int) int { return (across + 29) / 30 * ((down + 7) / 8) }
+	tiles4, warps4 := fullTiles(l.r4, w/16, h/16)
+	tiles8, warps8 := fullTiles(l.r8, w/32, h/32)
 	small := 2*smallBytes(w/4, h/4, l.r4) + 2*smallBytes(w/8, h/8, l.r8)
-	warps := int64(tiles(w/16, h/16)*groups4 + tiles(w/32, h/32)*groups8)
 	calls := []call{
 		{kernel: "search_begin", grid: blocks(l.cleared/16 + small), args: arg(at(0), l.cleared/16, at(l.small), cur, ref, w, h, l.r4, l.r8)},
-		{kernel: "search_full", grid: blocks(32 * warps), args: arg(at(l.keys), at(l.totals), at(l.small), t.list, t.search16, frame, w, h, l.r4, l.r8, count4, count8, groups4, groups8)},
+		{kernel: "search_full", grid: blocks(32 * int64(tiles4*warps4+tiles8*warps8)), args: arg(at(l.keys), at(l.totals), at(l.small), t.places, t.search16, frame, w, h, l.r4, l.r8, count4, warps4, warps8)},
 	}
-	const chunk = 32 // rows that a thread makes
-	columns := 4 * 4 * phaseStrips(w) * ((phaseRows(h) + chunk - 1) / chunk)
-	calls = append(calls, call{kernel: "search_phases", grid: blocks(int64(columns)), args: arg(at(l.phases), ref, w, h)})
+	chunk, columns := phaseChunk(w, h, t.m.processors())
+	calls = append(calls, call{kernel: "search_phases", grid: blocks(int64(columns)), args: arg(at(l.phases), ref, w, h, chunk)})
 
 	grid := min((units/4+7)/8, 512)
 	for step := range wholeSteps {
@@ -238,12 +258,11 @@ func cutCalls(t *searchTables, dst, cur, ref, scratch pointer, w, h int) []call 
 	eighth := scratch + pointer(m.take(2*int64(w/8)*int64(h/8)))
 	detail := scratch + pointer(m.take(2*smallBytes(w/8, h/8, cutReach)))
 	near := scratch + pointer(m.take(4*int64(w/32)*int64(h/32)))
-	groups := fullGroups(cutReach, w/32, h/32)
-	warps := int64((w/32+29)/30*((h/32+7)/8)) * int64(groups)
+	tiles, warps := fullTiles(cutReach, w/32, h/32)
 	return []call{
 		{kernel: "cut_eighth", grid: blocks(2 * int64(w/8) * int64(h/8)), args: arg(eighth, near, cur, ref, w, h)},
 		{kernel: "cut_detail", grid: blocks(2 * smallBytes(w/8, h/8, cutReach)), args: arg(detail, eighth, w, h)},
-		{kernel: "cut_full", grid: blocks(32 * warps), args: arg(near, detail, t.list, w, h, listCount(cutReach), groups)},
+		{kernel: "cut_full", grid: blocks(32 * int64(tiles*warps)), args: arg(near, detail, t.places, w, h, warps)},
 		{kernel: "cut_sum", grid: 1, args: arg(dst, near, detail, w, h)},
 	}
 }

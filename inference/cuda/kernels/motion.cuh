@@ -7,9 +7,10 @@
 
 // sad4 adds the absolute differences of four bytes to c; select is a choice between two registers that compilers do not
 // turn into one between places in memory; warpBarrier orders what the lanes of a warp read and write, so that nothing
-// moves over it.
+// moves over it; computed keeps them from putting x off, with all that it is made from in registers till then.
 #ifdef NVCODEC_EMULATE
 DEVICE void warpBarrier() { nvcodec_emu_shuffle(0, 0); }
+DEVICE void computed(u32 &) {}
 DEVICE u32 select(bool first, u32 a, u32 b) { return first ? a : b; }
 
 DEVICE u32 sad4(u32 a, u32 b, u32 c) {
@@ -21,6 +22,8 @@ DEVICE u32 sad4(u32 a, u32 b, u32 c) {
 }
 #else
 DEVICE void warpBarrier() { asm volatile("bar.warp.sync 0xffffffff;" : : : "memory"); }
+
+DEVICE void computed(u32 &x) { asm volatile("" : "+r"(x)); }
 
 DEVICE u32 select(bool first, u32 a, u32 b) {
   u32 d;

@@ -43,13 +43,13 @@ KERNEL void cut_detail(u8 *detail, const u8 *eighth, i64 w_, i64 h_) {
 }
 
 // cut_full finds for every unit how well the picture before serves.
-KERNEL_OF(256, 2) void cut_full(u32 *near, const u8 *detail, const i8 *list, i64 w_, i64 h_, i64 count, i64 groups) {
+KERNEL_OF(256, 2) void cut_full(u32 *near, const u8 *detail, const u16 *places, i64 w_, i64 h_, i64 warps) {
   i32 warp = (i32)(unit() / 32);
   Full f = {};
-  f.s = smallOf((i32)w_ / 8, (i32)h_ / 8, cutReach), f.count = (i32)count, f.groups = (i32)groups;
+  f.s = smallOf((i32)w_ / 8, (i32)h_ / 8, cutReach), f.warps = (i32)warps;
   f.near = near, f.cur = detail, f.ref = detail + smallBytes(f.s);
-  if (warp >= tiles(f.s) * f.groups) return;
-  fullTile<false>(f, list, warp / f.groups, warp % f.groups, 0);
+  if (warp >= tiles(f.s) * f.warps) return;
+  fullTile<false>(f, places, warp / f.warps, warp % f.warps, 0);
 }
 
 // cut_sum adds up what all units cost; one block of threads.

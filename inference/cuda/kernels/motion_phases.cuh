@@ -2,14 +2,22 @@
 #pragma once
 #include "motion.cuh"
 
-// dp2 adds the products of two int16 of x with two signed bytes of w, its lower or upper ones.
+// byteOf limits x to 0..255; dp2 adds the products of two int16 of x with two signed bytes of w, its lower or upper ones.
 #ifdef NVCODEC_EMULATE
+DEVICE i32 byteOf(i32 x) { return clamp32(x, 0, 255); }
+
 template <bool Upper>
 DEVICE i32 dp2(u32 x, u32 w, i32 c) {
   w = Upper ? w >> 16 : w;
   return c + (i16)x * (i8)w + (i16)(x >> 16) * (i8)(w >> 8);
 }
 #else
+DEVICE i32 byteOf(i32 x) {
+  asm("max.s32 %0, %1, 0;" : "=r"(x) : "r"(x)); // as compilers would, were they not clever about ranges
+  asm("min.s32 %0, %1, 255;" : "=r"(x) : "r"(x));
+  return x;
+}
+
 template <bool Upper>
 DEVICE i32 dp2(u32 x, u32 w, i32 c) {
   i32 d;
@@ -35,10 +43,7 @@ struct Line {
   i32 x[4];
 };
 
-// A thread computes four columns of one horizontal phase and all vertical ones, down phaseChunk rows. Rows of the
-// horizontal pass are kept in pairs, as dp2 wants them: pair[k] has rows k-1 and k, modulo 8.
-enum { phaseChunk = 32 };
-
+// A thread computes four columns of one horizontal phase and all vertical ones, down a chunk of rows, eight at a time.
 struct Column {
   const u8 *src; // the luma plane
   i32 w, h, at[3]; // where the words left, here and right lie in a row
@@ -46,40 +51,58 @@ struct Column {
   u32 taps[2];
 };
 
-DEVICE Line horizontal(const Column &c, i32 y) {
-  const u8 *row = c.src + (i64)clamp32(y, 0, c.h - 1) * c.w;
-  u32 a[3];
-  UNROLL for (int k = 0; k < 3; k++) {
-    u32 four = *(const u32 *)(row + c.at[k]);
-    a[k] = permute(four, four, c.edge[k]);
-  }
+// Words are what a line is made from: twelve samples.
+struct Words {
+  u32 w[3];
+};
+
+DEVICE Words words(const Column &c, i32 y) {
+  const u8 *row = c.src + clamp32(y, 0, c.h - 1) * c.w;
+  Words a;
+  UNROLL for (int k = 0; k < 3; k++) a.w[k] = *(const u32 *)(row + c.at[k]);
+  return a;
+}
+
+DEVICE Line horizontal(const Column &c, Words a) {
+  UNROLL for (int k = 0; k < 3; k++) a.w[k] = permute(a.w[k], a.w[k], c.edge[k]);
   Line l;
   UNROLL for (int i = 0; i < 4; i++) {
-    u32 low = i < 3 ? between(a[0], a[1], (i + 1) & 3) : a[1], high = i < 3 ? between(a[1], a[2], (i + 1) & 3) : a[2];
+    u32 low = i < 3 ? between(a.w[0], a.w[1], (i + 1) & 3) : a.w[1], high = i < 3 ? between(a.w[1], a.w[2], (i + 1) & 3) : a.w[2];
     l.x[i] = dp4<false>(low, c.taps[0], dp4<false>(high, c.taps[1], 0));
   }
   return l;
 }
 
+// A Pair is two rows of four columns as dp2 wants them.
+struct Pair {
+  u32 x[4];
+};
+
+DEVICE Pair pairOf(const Line &upper, const Line &lower) {
+  Pair p;
+  UNROLL for (int i = 0; i < 4; i++) p.x[i] = permute((u32)upper.x[i], (u32)lower.x[i], 0x5410);
+  return p;
+}
+
 // vertical is the four samples of phase fy of a row from the pairs that begin 3 and 1 rows above it and 1 and 3 below.
 // |sum| < 2^22.
 template <int Fy>
-DEVICE u32 vertical(const u32 *a, const u32 *b, const u32 *c, const u32 *d) {
-  u32 four = 0;
+DEVICE u32 vertical(const Pair &a, const Pair &b, const Pair &c, const Pair &d) {
+  const u32 low = phaseTaps[Fy][0], high = phaseTaps[Fy][1];
+  u32 x[4];
   UNROLL for (int i = 0; i < 4; i++) {
-    u32 low = phaseTaps[Fy][0], high = phaseTaps[Fy][1];
-    i32 sum = Fy == 0 ? dp2<true>(b[i], low, 2048) : dp2<false>(a[i], low, dp2<true>(b[i], low, dp2<false>(c[i], high, dp2<true>(d[i], high, 2048))));
-    four |= (u32)clamp32(sum >> 12, 0, 255) << (8 * i);
+    i32 sum = Fy == 0 ? dp2<true>(b.x[i], low, 2048) : dp2<false>(a.x[i], low, dp2<true>(b.x[i], low, dp2<false>(c.x[i], high, dp2<true>(d.x[i], high, 2048))));
+    x[i] = (u32)byteOf(sum >> 12);
   }
-  return four;
+  return permute(permute(x[0], x[1], 0x0040), permute(x[2], x[3], 0x0040), 0x5410);
 }
 
-// search_phases fills phases from the luma plane of ref.
-KERNEL void search_phases(u8 *phases, const u8 *ref, i64 w_, i64 h_) {
-  i32 w = (i32)w_, h = (i32)h_, rows = phaseRows(h), words = phaseStrips(w) * 4, chunks = (rows + phaseChunk - 1) / phaseChunk;
+// search_phases fills phases from the luma plane of ref. chunk is a multiple of 8.
+KERNEL_OF(256, 2) void search_phases(u8 *phases, const u8 *ref, i64 w_, i64 h_, i64 chunk_) {
+  i32 w = (i32)w_, h = (i32)h_, size = (i32)chunk_, rows = phaseRows(h), across = phaseStrips(w) * 4, chunks = (rows + size - 1) / size;
   u32 at = unit();
-  if (at >= (u32)(4 * words * chunks)) return;
-  i32 word = (i32)at % words, chunk = (i32)at / words % chunks, fx = (i32)at / words / chunks;
+  if (at >= (u32)(4 * across * chunks)) return;
+  i32 word = (i32)at % across, chunk = (i32)at / across % chunks, fx = (i32)at / across / chunks;
   Column c = {ref, w, h, {0, 0, 0}, {0, 0, 0}, {phaseTaps[fx][0], phaseTaps[fx][1]}};
   UNROLL for (int k = 0; k < 3; k++) {
     i32 x = 4 * (word + k - 1) - marginColumns;
@@ -87,28 +110,29 @@ KERNEL void search_phases(u8 *phases, const u8 *ref, i64 w_, i64 h_) {
     c.edge[k] = x < 0 ? 0x0000 : x >= w ? 0x3333 : 0x3210;
   }
   i64 plane = (i64)phaseStrips(w) * rows * 16;
-  i32 y0 = chunk * phaseChunk;
+  i32 y0 = chunk * size, top = y0 - marginRows - 3; // the row of the first taps
   u8 *dst = phases + fx * plane + ((i64)(word / 4) * rows + y0) * 16 + word % 4 * 4;
-  u32 pair[8][4];
-  Line last = horizontal(c, y0 - marginRows - 3);
-  UNROLL for (int t = 1; t < 7; t++) {
-    Line next = horizontal(c, y0 - marginRows - 3 + t);
-    UNROLL for (int i = 0; i < 4; i++) pair[t & 7][i] = ((u32)last.x[i] & 0xffff) | (u32)next.x[i] << 16;
+  Pair pair[15]; // number t begins with row t of those that eight rows want
+  Line last = horizontal(c, words(c, top));
+  UNROLL for (int t = 1; t < 8; t++) {
+    Line next = horizontal(c, words(c, top + t));
+    pair[t - 1 + 8] = pairOf(last, next);
     last = next;
   }
-  for (i32 base = 0; base < phaseChunk; base += 8) {
+  for (i32 base = 0; base < size && y0 + base < rows; base += 8, top += 8, dst += 8 * 16) { // rows are a multiple of 8
+    UNROLL for (int t = 0; t < 7; t++) pair[t] = pair[t + 8];
+    Words in[8];
+    UNROLL for (int k = 0; k < 8; k++) in[k] = words(c, top + 8 + k);
     UNROLL for (int k = 0; k < 8; k++) {
-      if (y0 + base + k >= rows) return;
-      const int t = k + 7; // of the rows from 3 above on, the one that the last taps of row k want
-      Line next = horizontal(c, y0 - marginRows - 3 + base + t);
-      UNROLL for (int i = 0; i < 4; i++) pair[t & 7][i] = ((u32)last.x[i] & 0xffff) | (u32)next.x[i] << 16;
-      last = next;
-      const u32 *p0 = pair[(t - 6) & 7], *p1 = pair[(t - 4) & 7], *p2 = pair[(t - 2) & 7], *p3 = pair[t & 7];
-      u8 *d = dst + (base + k) * 16;
+      u8 *d = dst + k * 16;
+      const Pair &p0 = pair[k], &p1 = pair[k + 2], &p2 = pair[k + 4], &p3 = pair[k + 6];
       *(u32 *)d = vertical<0>(p0, p1, p2, p3);
       *(u32 *)(d + 4 * plane) = vertical<1>(p0, p1, p2, p3);
       *(u32 *)(d + 8 * plane) = vertical<2>(p0, p1, p2, p3);
       *(u32 *)(d + 12 * plane) = vertical<3>(p0, p1, p2, p3);
+      Line next = horizontal(c, in[k]);
+      pair[k + 7] = pairOf(last, next);
+      last = next;
     }
   }
 }
