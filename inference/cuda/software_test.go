@@ -33,7 +33,7 @@ func TestSoftwareDriver(t *testing.T) {
 	}
 	run := "^Test(Absent|Errors|NoAllocation|Concurrent|Pictures|CallersStream|Events|ForkedGraph|CodersAllocateNothing|CodersStream|CodersConcurrently)$/impl=cuda:0/sm_80|^TestCoders$/64x64/impl=cuda:0/sm_80|^TestLatents$/impl=cuda:0"
 	// The timings run too, at a size where they mean nothing: a device's time is not for finding their mistakes.
-	run += "|^TestProfile$/impl=cuda:0/sm_80"
+	run += "|^Test(Profile|Stages)$/impl=cuda:0/sm_80"
 	run += "|^Test(CoderEncode|CoderDamage|PictureHash|CoderProfile)$/impl=cuda:0/sm_61"
 	again := exec.Command(os.Args[0], "-test.run", run, "-test.v", "-test.short", "-test.bench", "Frames/dir/model/size=64x64/impl=cuda:0,sm_80", "-test.benchtime", "1x")
 	again.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir, "NVCODEC_REQUIRE=cuda", "NVCODEC_SOFTWARE_DRIVER=1", "NVCODEC_PROFILE=1")
