@@ -13,8 +13,10 @@
 // Beside the network, devices pad pictures, tell scene cuts and search motion (search.go), with codec/motion's results.
 //
 // Every operation of a session goes to the session's own stream. Coders of whole frames have several, and two for the
-// network, where a frame has branches that need nothing of each other (plan_branches.go). Building needs include/cuda.h and lib on the paths
-// of cgo (env.sh prints how), running only a driver. gpu-check.sh checks and times everything on a device.
+// network, where a frame has branches that need nothing of each other (plan_branches.go).
+//
+// Building needs include/cuda.h and lib on the paths of cgo (env.sh prints how), running only a driver. gpu-check.sh
+// checks and times everything on a device.
 package cuda
 
 //go:generate go run trampoline.go libcuda_linux_amd64.c
