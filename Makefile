@@ -6,6 +6,7 @@
 #   make test-arm64   the core packages and every golden vector on arm64, under qemu (a few minutes)
 #   make fuzz     fuzz every parser for FUZZTIME each (default 60s)
 #   make bench    speeds: frames, multiplications, symbols a second
+#   make bench-gpu  a GPU: its ceilings, every kernel, whole frames, CLIPS="A B" (or a pack of bench/gpu/run.sh, PACK=...)
 #   make rd       rate and PSNR beside x264 and x265 on the clips of a folder, CLIPS=...
 #   make generate, generate-check   generated files: write them, or fail if they are not current
 
@@ -15,8 +16,10 @@ OUT ?= out/run
 FUZZTIME ?= 60s
 CLIPS ?=
 RDFLAGS ?=
+PACK ?=
+GPUFLAGS ?=
 
-.PHONY: build run test test-arm64 bench rd fmt vet fuzz generate generate-check setup clean
+.PHONY: build run test test-arm64 bench bench-gpu rd fmt vet fuzz generate generate-check setup clean
 
 build: setup
 	$(GO) build -o bin/nvcodec ./cmd/nvcodec
@@ -57,6 +60,12 @@ fuzz: setup
 
 bench: setup
 	$(GO) test -run '^$$' -bench . ./rans ./entropy ./inference/... ./codec/... ./pipeio
+
+bench-gpu:
+	@test -n "$(CLIPS)$(PACK)" || { echo 'usage: make bench-gpu CLIPS="A B" [GPUFLAGS="-sizes 1920x1080 -qps 42"], or PACK=FILE.tgz of bench/gpu/run.sh pack'; exit 2; }
+	@mkdir -p $(OUT)
+	@if [ -z "$(PACK)" ]; then bench/gpu/run.sh pack $(OUT)/bench-gpu.tgz $(CLIPS) >/dev/null; fi
+	@bench/gpu/run.sh run $(or $(PACK),$(OUT)/bench-gpu.tgz) $(GPUFLAGS)
 
 rd: build
 	@test -n "$(CLIPS)" || { echo 'usage: make rd CLIPS=FOLDER [RDFLAGS="-frames 33 -out docs/rd"]'; exit 2; }

@@ -28,7 +28,7 @@ if nvc_has_cuda; then
 	command -v g++ >/dev/null || apt_try g++
 	command -v clang-19 >/dev/null || apt_try clang-19
 	# another clang's PTX may differ in words, so the comparison is only demanded of the one that made it
-	if grep -qsF "// compiler $(clang-19 --version 2>/dev/null | head -n 1)" inference/cuda/kernels/plain_sm61.ptx; then require generate; fi
+	if clang=$(clang-19 --version 2>/dev/null) && grep -qF "// compiler $(head -n 1 <<<"$clang")" inference/cuda/kernels/plain_sm61.ptx; then require generate; fi
 	if command -v g++ >/dev/null; then cuda=yes; else export NVC_CUDA=0; fi
 fi
 
