@@ -97,7 +97,7 @@ func (o *compareOptions) openAny(ctx context.Context, e *env, path string) (pipe
 		return nil, err
 	}
 	in := bufio.NewReaderSize(r, 1<<16)
-	place, err := o.placeStream(ctx, e, path, in, &d)
+	place, err := o.placeStream(ctx, e, path, in, &d, false)
 	if err != nil {
 		r.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)

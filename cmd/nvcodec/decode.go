@@ -259,7 +259,7 @@ func decodeStream(ctx context.Context, e *env, m *machine, name string, r io.Rea
 		return m, err
 	}
 	buffered := bufio.NewReaderSize(r, 1<<16)
-	place, err := m.placeStream(ctx, e, name, buffered, &d)
+	place, err := m.placeStream(ctx, e, name, buffered, &d, true)
 	if err != nil {
 		return res, err
 	}

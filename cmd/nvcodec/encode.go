@@ -34,22 +34,23 @@ type encodeOptions struct {
 	lowDelay     bool
 	workers      int
 	overwrite    bool
+	psnr         bool
 }
 
 // encodeResult is what encode prints with --json, a line for each file; fields are only ever added.
 type encodeResult struct {
-	Input   string         `json:"input"`
-	Output  string         `json:"output"`
-	Frames  int64          `json:"frames"`
-	Width   int            `json:"width"`
-	Height  int            `json:"height"`
-	Seconds float64        `json:"seconds"` // the video's own time
-	Bytes   int64          `json:"bytes"`
-	Payload int64          `json:"payload_bytes"`
-	Kbps    float64        `json:"kbps"`
-	PSNR    metrics.Planes `json:"psnr"`
-	FPS     float64        `json:"fps"`
-	Model   string         `json:"model"`
+	Input   string          `json:"input"`
+	Output  string          `json:"output"`
+	Frames  int64           `json:"frames"`
+	Width   int             `json:"width"`
+	Height  int             `json:"height"`
+	Seconds float64         `json:"seconds"` // the video's own time
+	Bytes   int64           `json:"bytes"`
+	Payload int64           `json:"payload_bytes"`
+	Kbps    float64         `json:"kbps"`
+	PSNR    *metrics.Planes `json:"psnr,omitempty"` // not with --psnr=false
+	FPS     float64         `json:"fps"`
+	Model   string          `json:"model"`
 	placing
 	Notes    []string `json:"notes"`
 	Duration float64  `json:"wall_seconds"`
@@ -87,6 +88,7 @@ the same settings, is skipped; any other needs --overwrite.`,
 	f.BoolVar(&o.lowDelay, "low-delay", false, "write every frame at once, in a chunk of its own")
 	f.IntVar(&o.workers, "workers", 0, "files of a folder coded at once, in turn on the devices; they share --threads (0: one for each device)")
 	f.BoolVar(&o.overwrite, "overwrite", false, "replace outputs that are there already")
+	f.BoolVar(&o.psnr, "psnr", true, "compare decoded pictures with the source's; without it fast devices do not wait for that")
 	o.input.flags(cmd)
 	o.machine.deviceFlags(cmd)
 	return cmd
@@ -103,7 +105,7 @@ func (o *encodeOptions) coding() (codec.EncoderOptions, error) {
 	}
 	c.QPI, c.QPP = pick(o.qpI), pick(o.qpP)
 	c.IntraPeriod, c.ResetInterval, c.Threshold, c.Reach = o.intraPeriod, o.reset, o.threshold, o.reach
-	c.SceneCut, c.LowDelay, c.InFlight = !o.noSceneCut, o.lowDelay, o.inFlight
+	c.SceneCut, c.LowDelay, c.InFlight, c.NoPictures = !o.noSceneCut, o.lowDelay, o.inFlight, !o.psnr
 	for _, r := range []struct {
 		flag      string
 		v, lo, hi int
@@ -246,15 +248,19 @@ func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, k
 		if err != nil {
 			return named(err)
 		}
-		p, err := metrics.Compare(&frame.Planes, info.Decoded)
-		if err != nil {
-			return named(err)
+		describe := ""
+		if !c.NoPictures {
+			p, err := metrics.Compare(&frame.Planes, info.Decoded)
+			if err != nil {
+				return named(err)
+			}
+			psnr.Add(p)
+			describe = fmt.Sprintf(" %.2f dB", psnr.Value().Y)
 		}
-		psnr.Add(p)
 		span.add(frame.PTS, frame.Duration)
 		res.Frames++
 		res.Payload += int64(info.PayloadBytes)
-		bar.add(fmt.Sprintf("%.0f kbit/s %.2f dB", span.kbps(res.Payload), psnr.Value().Y))
+		bar.add(fmt.Sprintf("%.0f kbit/s%s", span.kbps(res.Payload), describe))
 		return nil
 	}
 	for {
@@ -290,7 +296,10 @@ func encodeStream(ctx context.Context, e *env, name string, src pipeio.Source, k
 		return nil, named(err)
 	}
 	res.Bytes = sum.Bytes
-	res.Seconds, res.Kbps, res.PSNR = span.seconds(), span.kbps(sum.Bytes), psnr.Value()
+	res.Seconds, res.Kbps = span.seconds(), span.kbps(sum.Bytes)
+	if mean := psnr.Value(); !c.NoPictures {
+		res.PSNR = &mean
+	}
 	res.Duration = time.Since(start).Seconds()
 	res.FPS = float64(res.Frames) / res.Duration
 	return res, nil
@@ -379,7 +388,10 @@ func alreadyEncoded(out string, c codec.EncoderOptions) (bool, error) {
 
 func (e *env) printEncoded(r *encodeResult, dataOnStdout bool) error {
 	return e.report(r, dataOnStdout, func() string {
-		return fmt.Sprintf("%s: %d frames, %dx%d, %d bytes, %.1f kbit/s, PSNR Y %.2f U %.2f V %.2f dB, %.2f frames/s",
-			r.Output, r.Frames, r.Width, r.Height, r.Bytes, r.Kbps, r.PSNR.Y, r.PSNR.U, r.PSNR.V, r.FPS)
+		quality := ""
+		if p := r.PSNR; p != nil {
+			quality = fmt.Sprintf("PSNR Y %.2f U %.2f V %.2f dB, ", p.Y, p.U, p.V)
+		}
+		return fmt.Sprintf("%s: %d frames, %dx%d, %d bytes, %.1f kbit/s, %s%.2f frames/s", r.Output, r.Frames, r.Width, r.Height, r.Bytes, r.Kbps, quality, r.FPS)
 	})
 }

@@ -123,7 +123,7 @@ func (m *machine) decoding(extra string) (codec.DecoderOptions, error) {
 }
 
 // placeStream places the decoding of the stream that r begins, and completes d. It takes nothing from r.
-func (m *machine) placeStream(ctx context.Context, e *env, name string, r *bufio.Reader, d *codec.DecoderOptions) (*backends.Placement, error) {
+func (m *machine) placeStream(ctx context.Context, e *env, name string, r *bufio.Reader, d *codec.DecoderOptions, wait bool) (*backends.Placement, error) {
 	const mostHeader = 255
 	head, err := r.Peek(mostHeader)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -137,7 +137,7 @@ func (m *machine) placeStream(ctx context.Context, e *env, name string, r *bufio
 	if err != nil {
 		return nil, &codec.ModelError{Want: h.Model, Err: err}
 	}
-	p, err := m.place(ctx, e, &backends.Job{Name: name, Model: model, W: h.W, H: h.H, InFlight: m.inFlight})
+	p, err := m.place(ctx, e, &backends.Job{Name: name, Model: model, W: h.W, H: h.H, InFlight: m.inFlight, NoWait: !wait})
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 // headroom is device memory that estimates leave alone: what a driver takes for streams and captured graphs.
 const headroom = 64 << 20
 
-// A MemoryError is a job that a device is too small for, even with nothing else of ours on it.
+// A MemoryError is a job that a device is too small for, with nothing else of ours on it or nothing that ends.
 type MemoryError struct {
 	Job        string
 	W, H       int
@@ -191,8 +191,8 @@ func (d *device) fits(j *Job, kernels string) (Memory, bool, error) {
 	if need <= d.free-d.taken {
 		return m, true, nil
 	}
-	if d.jobs == 0 {
-		return m, false, &MemoryError{j.Name, j.W, j.H, d.id, m.Job + m.Shared + headroom, d.free}
+	if d.jobs == 0 || j.NoWait {
+		return m, false, &MemoryError{j.Name, j.W, j.H, d.id, need, d.free - d.taken}
 	}
 	return m, false, nil
 }

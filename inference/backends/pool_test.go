@@ -177,6 +177,9 @@ func TestAdmission(t *testing.T) {
 		t.Errorf("a third job: %v, want it to wait", err)
 	}
 	cancel()
+	if _, err := p.Place(t.Context(), &Job{Model: m, W: 64, H: 64, NoWait: true}); !errors.As(err, &full) || full.Free != 90<<20 {
+		t.Errorf("a third job that cannot wait: %v", err)
+	}
 	done := make(chan *Placement)
 	go func() {
 		c, err := p.Place(t.Context(), &Job{Model: m, W: 64, H: 64})

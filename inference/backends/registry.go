@@ -45,6 +45,7 @@ type Job struct {
 	InFlight int  // frames in flight; 0: as many as a device wants
 	Reach    int  // encoder: of the motion search
 	Pictures bool // encoder: decoded pictures come back
+	NoWait   bool // do not wait for jobs that hold memory: one of them is the caller's own
 }
 
 // Size returns the padded size.
