@@ -65,7 +65,7 @@ func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
 		return pointer(len(image))
 	}
 	for i, base := range f.Base {
-		put(uint32(base-f.Base[i/tableHalf*tableHalf]) | uint32(f.Shift[i])<<16 | uint32(f.K[i])<<24)
+		put(uint32(f.Shift[i]) | uint32(f.K[i])<<8 | uint32(base-f.Base[i/tableHalf*tableHalf])<<16)
 	}
 	for _, c := range f.Cost {
 		put(uint32(c))
@@ -80,7 +80,7 @@ func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
 		if table >= tableHalf {
 			segment -= half
 		}
-		put(uint32(r), uint32(r>>32)|uint32(f.Shift[table])<<24, f.Freq[i], uint32(segment))
+		put(uint32(r), uint32(r>>32)|uint32(f.Shift[table])<<24, f.Freq[i], uint32(4*segment))
 	}
 	t.segments = begin()
 	for _, part := range [][]uint32{f.Segments[:half], f.Segments[half:]} {
@@ -91,7 +91,7 @@ func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
 	}
 	t.entries = begin()
 	for _, d := range f.Dec {
-		put(uint32(d)<<16|uint32(d)>>16, uint32(d>>32))
+		put(uint32(d), uint32(d>>32)<<16|uint32(d>>48))
 	}
 	h, err := m.host(int64(len(image)))
 	if err != nil {
@@ -228,6 +228,7 @@ func encoderLayout(sections []codedSection) coderLayout {
 	n, tiles := countSymbols(sections)
 	l := coderLayout{bytes: aligned(int64(unsafe.Sizeof(encoderHead{})))}
 	l.take(&l.sums, 16*tiles)
+	l.bytes += 16 * aheadRounds * maxLanes // what is loaded ahead
 	l.take(&l.entries, 16*(n+1))
 	l.take(&l.escapes, 4*n)
 	l.take(&l.words, 2*(wordsPerSymbol*n+maxLanes))
@@ -305,7 +306,7 @@ func decoderLayout(sections []codedSection) coderLayout {
 	l.take(&l.sums, 4*tiles)
 	l.take(&l.starts, 4*tiles)
 	l.take(&l.zeros, 4*tiles)
-	l.take(&l.entries, 4*(n+9*maxLanes)) // what is loaded ahead
+	l.take(&l.entries, 4*(n+(aheadRounds+1)*maxLanes)) // what is loaded ahead
 	l.take(&l.values, 2*(n+1))
 	return l
 }
@@ -349,7 +350,7 @@ func decodeCalls(t *coderTables, sections []codedSection, level int, frame, scra
 	for _, r := range runsOf(these, first) {
 		list = append(list, call{kernel: "coder_list", grid: int(r.tiles), args: append(arg(scratch, at(l.sums+4*ahead), at(l.starts), at(l.zeros), at(l.entries), t.table, frame,
 			base, r.tile, tiles, level, skip), r.args()...)})
-		scatter = append(scatter, call{kernel: "coder_scatter", grid: int(r.tiles), args: append(arg(scratch, at(l.values), at(l.starts), frame,
+		scatter = append(scatter, call{kernel: "coder_scatter", grid: int(r.tiles), args: append(arg(scratch, at(l.values), at(l.starts), t.table, frame,
 			r.tile, tiles, level, last, v.limit, r.first, skip), r.args()...)})
 		n, _ := countSymbols(r.sections)
 		base += n

@@ -13,6 +13,7 @@ const (
 	maxGroups    = maxLanes / groupLanes
 	tileSymbols  = 4096
 	reportBlocks = 32
+	aheadRounds  = 8
 	tableHalf    = 64
 	wordRing     = 2048 // bytes of shared memory ahead of a decoder's tables
 

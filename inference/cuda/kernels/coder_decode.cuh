@@ -24,12 +24,14 @@ DEVICE u32 wordAt(const u16 *words, u32 i, u32 held) { return i < held ? words[i
 // Words is a group's words on their way to the lanes: chunks wait in registers, then in a ring in shared memory. Before
 // each batch of rounds two chunks or more are in the ring, of which the batch consumes one at most.
 struct Words {
-  enum { ring = 1024, chunk = 256, batch = chunk / 32 };
+  enum { ring = 1024, chunk = aheadRounds * groupLanes };
   const u16 *words;
   u16 *shared;
-  u32 held, at, filled; // words that are here, consumed, in the ring
+  u32 held, filled; // words that are here, and in the ring
+  u32 cursor;       // twice the words consumed and this lane's number
   u16 waiting[chunk / 32];
 
+  DEVICE_METHOD u32 at() const { return uniform(cursor / 2); } // lane 0's
   DEVICE_METHOD void load() {
     UNROLL for (int i = 0; i < chunk / 32; i++) waiting[i] = (u16)wordAt(words, filled + i * 32 + laneIndex(), held);
   }
@@ -40,14 +42,21 @@ struct Words {
     warpBarrier();
     load();
   }
-  DEVICE_METHOD void refill() {
-    if (filled - at < 2 * chunk) fill();
+  DEVICE_METHOD void begin(u32 at) {
+    filled = at;
+    cursor = 2 * (at + laneIndex());
+    load();
+    fill();
+    fill();
   }
-  // next is word at + lane, in the upper half; it waits in the lane's register until a round has said who wants which.
-  DEVICE_METHOD u32 next() const { return (u32)shared[(at + laneIndex()) & (ring - 1)] << 16; }
+  DEVICE_METHOD void refill() {
+    if (filled - at() < 2 * chunk) fill();
+  }
+  // next is this lane's place in the words to come, which wait in registers until a round has said who wants which.
+  DEVICE_METHOD u32 next() const { return *(const u16 *)((const u8 *)shared + (cursor & (2 * ring - 1))); }
 };
 
-// Decoding tables: two words an entry, split<<16 | f(bucket) and (offset-pos)<<16 | f(right) as rans has them, in shared
+// Decoding tables: two words an entry, split | f(bucket)<<16 and offset-pos | f(right)<<16 as rans has them, in shared
 // memory behind the ring, or in the device's.
 template <bool Shared>
 struct Entries {
@@ -56,94 +65,99 @@ struct Entries {
   DEVICE_METHOD const u32x2 *at(u32 i) const { return (Shared ? (const u32x2 *)(dynamicShared() + Words::ring * 2) : entries) + i; }
 };
 
-// A Lane is what a thread decodes with. Its state is kept as upper<<16 | slot>>16, so that a word takes the slot's place
-// as it comes. A round is a chain of waits, each for the one before; whatever can be is computed beside it.
+// A Lane is what a thread decodes with. Its state is kept as upper<<16 | slot, so that a word takes the slot's place as it
+// comes. A round is a chain of waits, each for the one before, and a warp has nothing else to do: every instruction counts.
 struct Lane {
   u32 slot, upper;
-  u32 next;          // see Words
-  u32 active, lower; // the lanes that take words, and those of them below this one
-
-  DEVICE_METHOD void whose(u32 lanes) { active = lanes, lower = lanes & lanesBefore(); }
+  u32 next;  // see Words
+  u32 lower; // the lanes below this one
 
   // decode returns the next symbol; how is the entry of Tables of its table. A lane that is not active goes through the
-  // same steps, so that its state stays one, but takes no word from the others.
+  // same steps, with a state that means nothing but is below 2^32, and takes no word.
   template <bool Shared>
-  DEVICE_METHOD u32 decode(Words &words, u32 how, Entries<Shared> entries) {
-    u32 shift = 16 + (how >> 16 & 15), mask = (1u << shift) - 65536;
-    const u32x2 *base = entries.at(how & 0xffff);
-    u32 bucket = slot >> shift, pos = slot & mask;
-    u32x2 e = base[bucket];
-    u32 lo = e[0], hi = e[1], cut = lo & mask;
-    u32 fl = lo & 0xffff, fr = hi & 0xffff;
-    u32 yl = fl * upper + (pos >> 16), yr = fr * upper + ((hi + pos) >> 16);
-    u32 votes = ballotLess(pos, cut, yl, yr, lowState);
-    bool left = pos < cut;
-    u32 y = left ? yl : yr;
+  DEVICE_METHOD u32 decode(Words &words, u32 how, bool active, Entries<Shared> entries) {
+    u32 outside = shiftLeft(~0u, how), bucket = shiftRight(slot, how), pos = slot & ~outside;
+    u32x2 e = entries.at(how >> 16)[bucket];
+    u32 lo = e[0], hi = e[1];
+    bool left = pos < (lo & ~outside); // fewer bits than 16
+    u32 yl = (lo >> 16) * upper + pos, yr = (hi >> 16) * upper + ((hi + pos) & 0xffff), y = left ? yl : yr;
+    bool empty = active && y < lowState;
+    u32 votes = ballot(empty);
     u32 word = shuffle(next, __builtin_popcount(votes & lower));
-    words.at += __builtin_popcount(votes & active);
+    words.cursor += 2 * __builtin_popcount(votes);
     next = words.next();
-    bool empty = y < lowState;
-    slot = empty ? word : y << 16;
+    slot = empty ? word : y & 0xffff;
     upper = empty ? y : y >> 16;
-    return left ? bucket : lo >> shift;
+    return left ? bucket : shiftRight(lo & 0xffff, how);
   }
 };
 
 // decodeLevel decodes the symbols n0..n1-1 of all, as one warp: l is the thread's lane of 1<<logLanes, lane whether it
-// has one. The list has rounds of what does not matter behind its end.
+// has one. values gets their numbers. The list has rounds of what does not matter behind its end.
 template <bool Shared>
 DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *zeros, u32 n0, u32 n1, u32 l, u32 logLanes, bool lane, Entries<Shared> entries) {
   u32 stride = 1u << logLanes;
   i32 round = n0 >> logLanes, last = (n1 - 1) >> logLanes;
   // Whole rounds are those from bottom on and below top.
   i32 bottom = (n0 + stride - 1) >> logLanes, top = n1 >> logLanes;
-  words.load();
-  words.fill();
-  words.fill();
-  Lane state{x << 16, x >> 16, words.next(), 0, 0};
+  Lane state{x & 0xffff, x >> 16, words.next(), lanesBefore()};
   auto part = [&]() {
     u32 n = ((u32)round << logLanes) + l;
     bool active = lane && n >= n0 && n < n1;
     u32 how = list[active ? n - n0 : 0];
     words.refill();
-    state.whose(ballot(active));
     Lane before = state;
-    u32 symbol = state.decode(words, how, entries);
-    addIf(active && symbol == 0, zeros + (active ? (n - n0) / tileSymbols : 0));
+    u32 symbol = state.decode(words, how, active, entries);
     if (active) {
-      values[n - n0] = (i16)((i32)symbol - 1 - (i32)(how >> 24));
+      values[n - n0] = (i16)symbol;
+      if (symbol == 0) zeros[(n - n0) / tileSymbols] = 1;
     } else {
       state.slot = before.slot, state.upper = before.upper;
     }
   };
   for (; round < bottom && round <= last; round++) part();
   if (round < top) {
-    state.whose(ballot(lane));
-    // How a symbol decodes is loaded eight rounds ahead.
-    enum { ahead = Words::batch };
-    u32 later[ahead], n = ((u32)round << logLanes) + l - n0;
+    // How a symbol decodes is loaded a batch of rounds ahead. Both bases are the lane's own, so that they stay in registers.
+    enum { ahead = aheadRounds };
+    u32 later[ahead], n = ((u32)round << logLanes) - n0, least = 1, first = n;
+    const u32 *from = list + l + ahead * stride;
+    i16 *to = values + l;
     auto whole = [&](u32 how) {
-      u32 symbol = state.decode(words, how, entries);
-      addIf(lane && symbol == 0, zeros + n / tileSymbols);
-      if (lane) values[n] = (i16)((i32)symbol - 1 - (i32)(how >> 24));
+      u32 symbol = state.decode(words, how, lane, entries);
+      if (lane) to[n] = (i16)symbol;
+      least = symbol < least ? symbol : least;
       n += stride;
     };
-    UNROLL for (int i = 0; i < ahead; i++) later[i] = list[n + i * stride];
+    // An escape is rare enough to look for it again among all that the lane has just decoded.
+    auto escapes = [&]() {
+      if (any(lane && least == 0)) {
+        u32 last = (n - stride + l) / tileSymbols;
+        for (u32 tile = (first + l) / tileSymbols; lane && least == 0 && tile <= last; tile++) zeros[tile] = 1;
+        least = 1;
+      }
+      first = n;
+    };
+    UNROLL for (int i = 0; i < ahead; i++) later[i] = list[l + n + i * stride];
     for (; round + ahead <= top; round += ahead) {
       words.refill();
       UNROLL for (int i = 0; i < ahead; i++) {
         u32 how = later[i];
-        later[i] = list[n + ahead * stride];
+        later[i] = from[n];
         whole(how);
       }
+      escapes();
     }
-    words.refill();
-    UNROLL for (int i = 0; i < ahead; i++) {
-      if (round < top) whole(later[i]), round++;
+    if (round < top) {
+      words.refill();
+      UNROLL for (int i = 0; i < ahead; i++) {
+        if (round + i < top) whole(later[i]);
+      }
+      round = top;
+      escapes();
     }
   }
   for (; round <= last; round++) part();
-  return state.upper << 16 | state.slot >> 16;
+  return state.upper << 16 | state.slot;
 }
 
 // blockMin is the least of the 256 threads of a block, for all of them.
@@ -220,7 +234,7 @@ DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, volatile i16 *val
       u32 start = (base + tile) * tileSymbols, first = thread * threadSymbols, escaped = 0, total;
       UNROLL for (int i = 0; i < threadSymbols; i++) {
         u32 n = start + first + i;
-        if (n < coded && values[n] == -1 - (i32)(list[n] >> 24)) escaped |= 1 << i;
+        if (n < coded && values[n] == 0) escaped |= 1 << i;
       }
       u32 place = blockScan(__builtin_popcount(escaped), total);
       UNROLL for (int i = 0; i < threadSymbols; i++) {
@@ -230,8 +244,9 @@ DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, volatile i16 *val
       for (u32 i = 0; thread == 0 && !stop && i < total; i++) {
         u32 n = start + which[i];
         i16 value = 0;
-        Issue issue = escapeValue(r, n, list[n] >> 24, &value);
-        values[n] = value;
+        u32 k = list[n] >> 8 & 255;
+        Issue issue = escapeValue(r, n, k, &value);
+        values[n] = (i16)(value + 1 + k); // as if it were a symbol's number
         if (issue.kind != fine) head->report.level[level] = issue, stop = 1;
       }
       barrier();
@@ -265,15 +280,15 @@ DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, volatile i16 *val
 // last block to end closes the level.
 KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, u32 *zeros, const u32x2 *entries, i64 count, i64 capacity, i64 level, i64 last) {
   SHARED u32 closing;
-  u32 group = (u32)blockIndex(), lanes = head->lanes, thread = (u32)threadIndex();
+  u32 group = (u32)blockIndex(), thread = (u32)threadIndex();
+  u32 lanes = uniform(head->lanes), n0 = uniform(level ? head->coded[level - 1] : 0), n1 = uniform(head->coded[level]);
   if (group * groupLanes >= lanes) return;
-  u32 n0 = level ? head->coded[level - 1] : 0, n1 = head->coded[level];
   bool fits = count <= capacity;
   u32x4 *shared = (u32x4 *)(dynamicShared() + Words::ring * 2);
   const u32x4 *from = (const u32x4 *)entries; // a table has four entries at least
   for (u32 i = thread; fits && i < (u32)count / 2; i += 256) shared[i] = from[i];
   barrier();
-  if (thread < groupLanes && n1 > n0) {
+  if (uniform(thread / groupLanes) == 0 && n1 > n0) {
     u32 logLanes = 31 - __builtin_clz(lanes), groupSize = lanes < groupLanes ? lanes : groupLanes;
     bool lane = thread < groupSize;
     u32 l = group * groupLanes + (thread & (groupSize - 1)), x = image->state[l];
@@ -281,14 +296,15 @@ KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, co
     words.words = (const u16 *)(image + 1) + image->begin[group];
     words.shared = (u16 *)dynamicShared();
     words.held = image->begin[group + 1] - image->begin[group];
-    words.at = words.filled = head->at[group];
+    words.begin(uniform(head->at[group]));
     if (fits) {
       x = decodeLevel(words, x, values, list, zeros, n0, n1, l, logLanes, lane, Entries<true>{entries});
     } else {
       x = decodeLevel(words, x, values, list, zeros, n0, n1, l, logLanes, lane, Entries<false>{entries});
     }
     if (lane) image->state[l] = x;
-    if (thread == 0) head->at[group] = words.at;
+    u32 at = words.at();
+    if (thread == 0) head->at[group] = at;
     fence();
   }
   barrier();
@@ -302,8 +318,9 @@ KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, co
 // coder_scatter puts a level's symbols into their places: 0 where a symbol is not coded, and in the place of one beyond
 // ±limit, which it reports by the number of its section, the launch's first being firstSection. The last of the level's tiles sends
 // the report behind the last level.
-KERNEL void coder_scatter(DecoderHead *head, const i16 *values, const u32 *starts, const Frame *frame, i64 firstTile, i64 tiles, i64 level, i64 last, i64 limit, i64 firstSection, i64 skip, SECTIONS) {
-  SHARED u32 final;
+KERNEL void coder_scatter(DecoderHead *head, const i16 *values, const u32 *starts, const Tables *tables, const Frame *frame, i64 firstTile, i64 tiles, i64 level, i64 last, i64 limit, i64 firstSection, i64 skip, SECTIONS) {
+  SHARED u32 final, table[tableHalf];
+  if (threadIndex() < tableHalf) table[threadIndex()] = tables->table[wholeTable(threadIndex(), skip)];
   Tile t = tileOf((u32)blockIndex(), THE_SECTIONS);
   u32 first, n = 0, total, coded = 0, thread = (u32)threadIndex();
   Sixteen s = tablesOf(t, first);
@@ -316,7 +333,8 @@ KERNEL void coder_scatter(DecoderHead *head, const i16 *values, const u32 *start
   u32 place = starts[(u32)firstTile + (u32)blockIndex()] + blockScan(n, total);
   Run<threadSymbols> out;
   UNROLL for (int i = 0; i < threadSymbols; i++) {
-    i32 v = coded >> i & 1 ? values[place++] : 0;
+    // A symbol's number is 1+K+v.
+    i32 v = coded >> i & 1 ? (i16)(values[place++] - 1 - (i32)(table[s.table(i) & (tableHalf - 1)] >> 8 & 255)) : 0;
     if (v > (i32)limit || v < -(i32)limit) {
       atomicMin(&head->report.range[level], (u64)(firstSection + t.number) << 48 | (u64)(first + i) << 16 | (u16)v);
       v = 0;

@@ -7,7 +7,7 @@
 // the warp has the same.
 struct Pen {
   u16 *words;
-  u32 at;
+  i32 at;
 };
 
 // putRange is rans's range of frequency 2^shift, in the state x of lane 0.
@@ -35,17 +35,19 @@ template <bool Shared>
 struct Slots {
   const u32 *segments;
 
-  DEVICE_METHOD const u32 *at(u32 j) const { return (Shared ? (const u32 *)dynamicShared() : segments) + j; }
-  // slot looks at four segments at once, among which the offset's nearly always is. A segment is end<<16 | delta.
+  DEVICE_METHOD const u8 *bytes() const { return Shared ? dynamicShared() : (const u8 *)segments; }
+  // slot looks at four segments at once, among which the offset's nearly always is. A segment is end<<16 | delta, first
+  // the byte where the symbol's begin.
   DEVICE_METHOD u32 slot(u32 o, u32 first, u32 shift) const {
-    const u32 *p = at(first + (o >> shift));
+    const u32 *p = (const u32 *)(bytes() + first) + shiftRight(o, shift);
     u32 beyond = o << 16 | 0xffff, s0 = p[0], s1 = p[1], s2 = p[2], s3 = p[3];
     together(s0, s1, s2, s3); // a branch around three of the loads would make two waits of one
-    bool in0 = beyond < s0, in1 = beyond < s1, in2 = beyond < s2;
-    u32 s = in0 || in1 ? (in0 ? s0 : s1) : (in2 ? s2 : s3);
-    if (beyond >= s) {
-      for (p += 4; beyond >= (s = *p); p++) {
-      }
+    u32 most01 = s0 > s1 ? s0 : s1, most23 = s2 > s3 ? s2 : s3;
+    bool lost = beyond >= (most01 > most23 ? most01 : most23);
+    u32 s = beyond < most01 ? (beyond < s0 ? s0 : s1) : (beyond < s2 ? s2 : s3);
+    while (any(lost)) { // the lanes stay together
+      p++;
+      if (lost) s = p[3], lost = beyond >= s;
     }
     return (o + s) & 0xffff;
   }
@@ -55,67 +57,71 @@ struct Slots {
 // puts no word.
 template <bool Shared>
 DEVICE u32 code(Pen &pen, u32 x, u32x4 entry, bool active, u32 lower, Slots<Shared> slots) {
-  u32 f = entry[2];
-  bool full = x >> 16 >= f;
-  u32 votes = ballot(full && active);
+  u32 f = entry[2], upper = x >> 16;
+  bool full = upper >= f;
+  u32 votes = ballot(full && active), y = full ? upper : x;
+  together(y);
   pen.at -= __builtin_popcount(votes);
   if (full && active) pen.words[pen.at + __builtin_popcount(votes & lower)] = (u16)x;
-  u32 y = full ? x >> 16 : x;
   // q = y*⌈2^48/f⌉ >> 48, exact as in rans.
   u32 q = (u32)((high(y, entry[0]) + (u64)y * (entry[1] & 0xffffff)) >> 16);
   return q << 16 | slots.slot(y - q * f, entry[3], entry[1] >> 24);
 }
 
-// codeLevel codes the symbols n0..n1-1 of all, as one warp: l is the thread's lane, there are 1<<logLanes.
+// codeLevel codes the symbols n0..n1-1 of all, as one warp: l is the thread's lane, there are 1<<logLanes. In front of the
+// entries are rounds of what does not matter.
 template <bool Shared>
-DEVICE void codeLevel(Pen &pen, u32 &x, const u32x4 *entries, u32 n0, u32 n1, u32 l, u32 logLanes, bool lane, Slots<Shared> slots) {
+DEVICE void codeLevel(Pen &group, u32 &x, const u32x4 *entries, u32 n0, u32 n1, u32 l, u32 logLanes, bool lane, Slots<Shared> slots) {
   if (n1 == n0) return;
   u32 lower = lanesBefore();
-  i32 round = (n1 - 1) >> logLanes, lowest = n0 >> logLanes;
+  i32 round = (n1 - 1) >> logLanes, lowest = n0 >> logLanes, stride = 1 << logLanes;
   // Whole rounds are those below top and from bottom on.
-  i32 top = n1 >> logLanes, bottom = (n0 + (1u << logLanes) - 1) >> logLanes;
-  for (; round >= top && round >= lowest; round--) {
+  i32 top = n1 >> logLanes, bottom = (n0 + stride - 1) >> logLanes;
+  // Both bases are the lane's own, so that they stay in registers.
+  Pen pen{group.words + l, group.at - (i32)l};
+  auto part = [&]() {
     u32 n = ((u32)round << logLanes) + l;
     bool active = lane && n >= n0 && n < n1;
     u32 y = code(pen, x, entries[active ? n : n0], active, lower, slots);
     if (active) x = y;
-  }
-  // A symbol's entry is loaded eight rounds ahead.
-  enum { ahead = 8 };
-  u32x4 later[ahead];
-  auto load = [&](i32 r) { return entries[((u32)(r > bottom ? r : bottom) << logLanes) + l]; };
+  };
+  for (; round >= top && round >= lowest; round--) part();
   if (round >= bottom) {
-    UNROLL for (int i = 0; i < ahead; i++) later[i] = load(round - i);
+    // A symbol's entry is loaded eight rounds ahead.
+    enum { ahead = aheadRounds };
+    u32x4 later[ahead];
+    const u32x4 *from = entries + l;
+    i32 n = round << logLanes;
+    UNROLL for (int i = 0; i < ahead; i++) later[i] = from[n - i * stride];
+    from -= ahead * stride;
     for (; round >= bottom + ahead - 1; round -= ahead) {
       UNROLL for (int i = 0; i < ahead; i++) {
         u32x4 entry = later[i];
-        later[i] = load(round - i - ahead);
+        later[i] = from[n];
+        n -= stride;
         x = code(pen, x, entry, lane, lower, slots);
       }
     }
     UNROLL for (int i = 0; i < ahead; i++) {
-      if (round >= bottom) x = code(pen, x, later[i], lane, lower, slots), round--;
+      if (round - i >= bottom) x = code(pen, x, later[i], lane, lower, slots);
     }
+    round = bottom - 1;
   }
-  for (; round >= lowest; round--) {
-    u32 n = ((u32)round << logLanes) + l;
-    bool active = lane && n >= n0 && n < n1;
-    u32 y = code(pen, x, entries[active ? n : n0], active, lower, slots);
-    if (active) x = y;
-  }
+  for (; round >= lowest; round--) part();
+  group.at = pen.at + (i32)l;
 }
 
 // coder_encode codes the gathered symbols, a block each group of lanes. Bit i of skips: level i is y. segments holds
 // both halves' segments, y's first, behind each half three more that are never taken. capacity is how many fit in shared
 // memory.
 KERNEL_OF(128, 1) void coder_encode(EncoderHead *head, const u32x4 *entries, const u32 *escapes, u16 *words, const u32 *segments, i64 segmentsY, i64 segmentsZ, i64 capacity, const u32 *hash, i64 levels, i64 skips) {
-  u32 group = (u32)blockIndex(), lanes = head->lanes, thread = (u32)threadIndex();
+  u32 group = (u32)blockIndex(), lanes = uniform(head->lanes), thread = (u32)threadIndex(), warp = uniform(thread / groupLanes);
   if (group * groupLanes >= lanes) return;
   u32 logLanes = 31 - __builtin_clz(lanes), groupSize = lanes < groupLanes ? lanes : groupLanes;
   // A group's words end where the next one's may begin: a symbol makes one word at most, an escape two more.
   u32 coded = head->coded[levels - 1], escaped = head->escapes[levels - 1];
   u32 room = ((coded + lanes - 1) >> logLanes) * groupSize, end = 2 * escaped + (group + 1) * room;
-  Pen pen{words, end};
+  Pen pen{words, (i32)end};
   bool lane = thread < groupSize;
   u32 l = group * groupLanes + (thread & (groupSize - 1));
   u32 x = lowState + (l == 0 ? *hash & 0xffff : 0);
@@ -127,23 +133,24 @@ KERNEL_OF(128, 1) void coder_encode(EncoderHead *head, const u32x4 *entries, con
     barrier();
     for (u32 i = thread; fits && i < count; i += 128) shared[i] = from[i];
     barrier();
-    if (thread >= groupLanes) continue;
-    u32 n0 = level ? head->coded[level - 1] : 0, e0 = level ? head->escapes[level - 1] : 0;
+    if (warp > 0) continue;
+    u32 n0 = uniform(level ? head->coded[level - 1] : 0), n1 = uniform(head->coded[level]);
+    u32 e0 = uniform(level ? head->escapes[level - 1] : 0), e1 = uniform(head->escapes[level]);
     if (group == 0) {
       if (thread == 0) {
-        for (u32 e = head->escapes[level]; e > e0; e--) putEscape(pen, x, escapes[e - 1]);
+        for (u32 e = e1; e > e0; e--) putEscape(pen, x, escapes[e - 1]);
       }
-      pen.at = shuffle(pen.at, 0);
+      pen.at = (i32)uniform((u32)pen.at);
     }
     if (fits) {
-      codeLevel(pen, x, entries, n0, head->coded[level], l, logLanes, lane, Slots<true>{from});
+      codeLevel(pen, x, entries, n0, n1, l, logLanes, lane, Slots<true>{from});
     } else {
-      codeLevel(pen, x, entries, n0, head->coded[level], l, logLanes, lane, Slots<false>{from});
+      codeLevel(pen, x, entries, n0, n1, l, logLanes, lane, Slots<false>{from});
     }
   }
-  if (thread >= groupLanes) return;
+  if (warp > 0) return;
   if (lane) head->state[l] = x;
-  if (thread == 0) head->begin[group] = pen.at, head->end[group] = end;
+  if (thread == 0) head->begin[group] = (u32)pen.at, head->end[group] = end;
 }
 
 // coder_report writes the result for the host: 8 words a thread at a time, all groups' one behind the other.

@@ -21,7 +21,7 @@ KERNEL void coder_sum(Sums *sums, const Tables *tables, const Frame *frame, i64 
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     if (i >= (int)s.valid || (i32)s.table(i) < threshold) continue;
     u32 x = s.table(i) & (tableHalf - 1);
-    i32 v = t.section.symbols[first + i], k = table[x] >> 24;
+    i32 v = t.section.symbols[first + i], k = table[x] >> 8 & 255;
     both += 1 + ((u32)(v < -k || v > k) << 16);
     bits += cost[x];
   }
@@ -43,7 +43,7 @@ DEVICE void before(const Sums *all, u32 tile, u32 &coded, u32 &escapes, u64 &cos
 }
 
 // coder_gather lists what coding every coded symbol takes, in order: the symbol's reciprocal of f (49 bits) |
-// shift<<56, f, and its first segment; and the escapes' values: value | K<<16. Tiles are numbered through all levels, this
+// shift<<56, f, and the byte where its segments begin; and the escapes' values: value | K<<16. Tiles are numbered through all levels, this
 // launch has those from firstTile on. coding begins with y's half of the tables, z's is codingZ further. Four bits of
 // closes for each section of the launch: one more than the level that ends with it, or 0. The last tile of the lastLevel
 // sets the number of lanes: the largest power of two that leaves each 256 bytes, or 2^23/4096 bits.
@@ -64,7 +64,7 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     value[i] = 0;
     if (i >= (int)s.valid || (i32)s.table(i) < threshold) continue;
-    i32 v = value[i] = t.section.symbols[first + i], k = table[s.table(i) & (tableHalf - 1)] >> 24;
+    i32 v = value[i] = t.section.symbols[first + i], k = table[s.table(i) & (tableHalf - 1)] >> 8 & 255;
     u32 escape = v < -k || v > k;
     taken |= 1 << i;
     outside |= escape << i;
@@ -74,13 +74,13 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     if (!(taken >> i & 1)) continue;
     u32 x = table[s.table(i) & (tableHalf - 1)];
-    i32 k = x >> 24, symbol = 0;
+    i32 k = x >> 8 & 255, symbol = 0;
     if (outside >> i & 1) {
       escapes[e++] = (u16)value[i] | (u32)k << 16;
     } else {
       symbol = value[i] + k + 1;
     }
-    entries[n++] = coding[(x & 0xffff) + symbol];
+    entries[n++] = coding[(x >> 16) + symbol];
   }
   i32 level = (i32)(closes >> (4 * t.number) & 15) - 1;
   if (!t.last || level < 0) return;

@@ -14,6 +14,7 @@ enum {
   tableHalf = 64,      // y has the tables below, z those from here on
   threadSymbols = 16,  // consecutive symbols that a thread gathers or scatters
   tileSymbols = 256 * threadSymbols,
+  aheadRounds = 8, // by which an encoder's entries and a decoder's list are loaded ahead
   reportBlocks = 32, // that write an encoder's result or copy a decoder's input
 };
 static const u32 lowState = 1 << 16;
@@ -29,7 +30,7 @@ struct Frame {
 
 // Tables is a model's tables, each number where a kernel wants it.
 struct Tables {
-  u32 table[128]; // first entry in its half of tables | shift<<16 | K<<24
+  u32 table[128]; // shift | K<<8 | first entry in its half of tables<<16
   u32 cost[128];
 };
 
