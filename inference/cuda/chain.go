@@ -203,7 +203,6 @@ type chainRun struct {
 	table, frame  pointer
 	tableShift    int
 	tails         [chainTails]chainTail
-	tiles         int // of 16 positions that a warp computes at once: 1 or 2
 }
 
 // A chainTail is a lin that is stored in dst, if that is not null: through the activation for f if that is not 0.
@@ -213,8 +212,8 @@ type chainTail struct {
 }
 
 // chainThreads is the most threads of a block.
-func chainThreads(c, tiles int) int {
-	if c > 192 || tiles > 1 {
+func chainThreads(c int) int {
+	if c > 192 {
 		return 256
 	}
 	return 512
@@ -225,14 +224,14 @@ func chainThreads(c, tiles int) int {
 func callChain(r *chainRun, processors, shared int) call {
 	whole, half := chainGroups(r.c)
 	_, stage := chainStage(r.c)
-	positions := 16 * r.tiles
+	const positions = 16 // of a warp
 	units := (r.n + positions - 1) / positions
-	perWarp := r.tiles * (whole + half) * 2 * 512
+	perWarp := (whole + half) * 2 * 512
 	fit := (shared - (chainLag+1)*(stage+chainBarrierBytes)) / perWarp
-	warps := max(1, min((units+processors-1)/processors, chainThreads(r.c, r.tiles)/32, fit))
+	warps := max(1, min((units+processors-1)/processors, chainThreads(r.c)/32, fit))
 	slots := min(r.stages, (shared-warps*perWarp)/(stage+chainBarrierBytes), chainSlots)
 	c := call{
-		kernel: fmt.Sprintf("chain_%d_%d", r.c, r.tiles), grid: (units + warps - 1) / warps, threads: 32 * warps,
+		kernel: fmt.Sprintf("chain_%d", r.c), grid: (units + warps - 1) / warps, threads: 32 * warps,
 		shared: warps*perWarp + slots*(stage+chainBarrierBytes),
 		args: arg(r.dst, r.src, r.res, warps, int(r.head), r.in, r.n, r.h, r.w, r.weights, r.stages, slots,
 			above(r.conv), above(r.lin), r.f, above(r.up), above(r.down), r.table, r.frame, r.tableShift),

@@ -54,10 +54,10 @@ type chainCase struct {
 	skippedOut int // tail that is not stored, or -1
 }
 
-func randChain(r *rand.Rand, c, tiles int) *chainCase {
+func randChain(r *rand.Rand, c int) *chainCase {
 	g := kernel.Generic()
 	k := &chainCase{chain: chain{c: c, head: chainHead(r.IntN(4))}, skippedOut: -1}
-	k.run = chainRun{c: c, head: k.chain.head, tiles: tiles, h: 1 + r.IntN(9), w: 2 * (1 + r.IntN(24))}
+	k.run = chainRun{c: c, head: k.chain.head, h: 1 + r.IntN(9), w: 2 * (1 + r.IntN(24))}
 	n := k.run.h * k.run.w
 	if k.chain.head != chainDepthwise {
 		n = 1 + r.IntN(300)
@@ -125,7 +125,7 @@ func randChain(r *rand.Rand, c, tiles int) *chainCase {
 	if len(k.outs) > 1 && r.IntN(4) == 0 {
 		k.skippedOut = r.IntN(len(k.outs))
 	}
-	k.what = fmt.Sprintf("C=%d tiles=%d head=%d n=%d (%dx%d) in=%d f=%d table=%v tails=%d", c, tiles, k.run.head, n, k.run.w, k.run.h, k.run.in, k.run.f, k.table != nil, len(k.outs))
+	k.what = fmt.Sprintf("C=%d head=%d n=%d (%dx%d) in=%d f=%d table=%v tails=%d", c, k.run.head, n, k.run.w, k.run.h, k.run.in, k.run.f, k.table != nil, len(k.outs))
 	return k
 }
 
@@ -141,11 +141,8 @@ func TestChain(t *testing.T) {
 		}
 		for seed := range cases(m, 48, 600) {
 			r := rand.New(rand.NewPCG(seed, 20))
-			c, tiles := chainWidths[int(seed)%len(chainWidths)], 1
-			if c == 128 || c == 192 {
-				tiles = 1 + r.IntN(2)
-			}
-			k := randChain(r, c, tiles)
+			c := chainWidths[int(seed)%len(chainWidths)]
+			k := randChain(r, c)
 			weights, ok := k.chain.pack()
 			if !ok {
 				t.Fatalf("seed=%d %s: cannot be packed", seed, k.what)
@@ -204,7 +201,7 @@ func TestChain(t *testing.T) {
 }
 
 // TestChainSpeed prints, with NVCODEC_PROFILE set, how long a block and the next one's first lin take at 240x136
-// positions: by tiles of a warp, warps of a block and shared memory. Its numbers are random: what they are does not show.
+// positions: by warps of a block and shared memory. Its numbers are random: what they are does not show.
 func TestChainSpeed(t *testing.T) {
 	if os.Getenv("NVCODEC_PROFILE") == "" {
 		t.Skip("NVCODEC_PROFILE is not set")
@@ -232,18 +229,16 @@ func TestChainSpeed(t *testing.T) {
 			}
 			_, stage := chainStage(c)
 			a, x, next := upload(g, fill16(r, h*w*c/2)), upload(g, fill16(r, h*w*c)), upload(g, make([]int16, h*w*c/2))
-			for tiles := 1; tiles <= 2; tiles++ {
-				for _, share := range []int{1, 2, 4} {
-					for _, shared := range []int{m.shared(), 99 << 10} {
-						run := &chainRun{c: c, head: chainDepthwise, tiles: tiles, h: h, w: w, n: h * w, src: a, dst: x, res: x, weights: upload(g, weights), stages: len(weights) / stage,
-							conv: int(k.conv.Shift), lin: 40, f: 11, up: 40, down: 40}
-						run.tails[0] = chainTail{dst: next, n: c / 2, shift: 40, f: 11}
-						one := callChain(run, share*m.processors(), shared)
-						step, err := m.prepare(one)
-						g.must(err)
-						d := timed(t, m, step)
-						t.Logf("chain %d, %d tiles a warp, %2d warps, %d blocks, %3d KiB: %.1f us, %.0f Tproducts/s", c, tiles, one.threads/32, one.grid, one.shared>>10, micros(d), float64(7*h*w*c*c)/d.Seconds()/1e12)
-					}
+			for _, share := range []int{1, 2, 4} {
+				for _, shared := range []int{m.shared(), 99 << 10} {
+					run := &chainRun{c: c, head: chainDepthwise, h: h, w: w, n: h * w, src: a, dst: x, res: x, weights: upload(g, weights), stages: len(weights) / stage,
+						conv: int(k.conv.Shift), lin: 40, f: 11, up: 40, down: 40}
+					run.tails[0] = chainTail{dst: next, n: c / 2, shift: 40, f: 11}
+					one := callChain(run, share*m.processors(), shared)
+					step, err := m.prepare(one)
+					g.must(err)
+					d := timed(t, m, step)
+					t.Logf("chain %d, %2d warps, %d blocks, %3d KiB: %.1f us, %.0f Tproducts/s", c, one.threads/32, one.grid, one.shared>>10, micros(d), float64(7*h*w*c*c)/d.Seconds()/1e12)
 				}
 			}
 		}

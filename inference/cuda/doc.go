@@ -3,9 +3,9 @@
 // Package cuda computes graphs on NVIDIA devices, bit for bit what the generic kernels give.
 //
 // A graph becomes a list of kernel launches, planned once for a size: every node one launch, but for what only moves or
-// rescales values, which is read through or gathered in one launch where it is joined (plan_gather.go), a convolution
-// whose only reader is a gated sum, which the two share, and outputs of the graph that are computed where the next
-// frame reads them. All memory of a session is one block of the device's, laid out by the plan, and page-locked
+// rescales values, which is read through or gathered in one launch where it is joined (plan_gather.go), a network's
+// blocks, which run as chains (plan_chain.go), a convolution whose only reader is a gated sum, which the two share, and
+// outputs of the graph that are computed where the next frame reads them. All memory of a session is one block of the device's, laid out by the plan, and page-locked
 // buffers on the host; a frame in steady state allocates nothing. What varies from frame to frame (QP, threshold,
 // vectors, picture) is copied to fixed places ahead of the first launch, so that the launches of a frame type are
 // always the same and run as one captured CUDA graph for each half of the frame's double buffers.

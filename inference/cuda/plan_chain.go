@@ -335,7 +335,7 @@ func (s *session) compileChain(c *valueChain, parity int) call {
 	weights := c.key()
 	r := &chainRun{
 		c: c.c, head: c.head, src: at(c.src), res: at(c.res), weights: s.weights.pointer(weights), stages: s.weights.sizes[weights] / bytes,
-		n: int(c.x.positions()), h: c.x.h, w: c.x.w, in: c.src.node.C, tiles: 1,
+		n: int(c.x.positions()), h: c.x.h, w: c.x.w, in: c.src.node.C,
 		conv: shift(c.conv), lin: shift(c.lin), up: shift(c.up), down: shift(c.down),
 	}
 	if c.nodeChain.head != chainCopy {

@@ -7,5 +7,4 @@
 #include "../kernels/chain.cu"
 #include "entry.h"
 
-K(chain_64_1, true) K(chain_96_1, true) K(chain_128_1, true) K(chain_192_1, true) K(chain_256_1, true) K(chain_288_1, true)
-K(chain_128_2, true) K(chain_192_2, true)
+K(chain_64, true) K(chain_96, true) K(chain_128, true) K(chain_192, true) K(chain_256, true) K(chain_288, true)

@@ -1,6 +1,6 @@
 // Chains of position-wise operators as one kernel: what stands between two depthwise convolutions of a network.
 //
-// Of a tile of 16 positions, or several, a warp keeps all C channels in its registers from the first operator to the
+// Of a tile of 16 positions a warp keeps all C channels in its registers from the first operator to the
 // last: what a product of matrices leaves in a lane is what the next one takes from it, with the weights' rows and
 // columns in a fitting order. Only weights go through shared memory, in stages that warps take turns to load. A chain:
 //
@@ -56,7 +56,7 @@ DEVICE i32 upper(i32 a, i32 b, i32 c) {
 // scaled is rnd(sum*mul, 33 + shift), which int32 holds; half is 2^shift.
 DEVICE i32 scaled(i32 sum, i32 mul, i32 half, i32 shift) { return upper(sum, mul, half) >> (shift + 1); }
 
-// A Fragment is what a lane gives to products with 32 channels of M tiles: high bytes and low bytes.
+// A Fragment is what a lane gives to products with 32 channels: high bytes and low bytes.
 struct Fragment {
   u32 hi[4], lo[4];
 };
@@ -79,21 +79,17 @@ DEVICE u32x4 channels(const Fragment &f, int r) {
 }
 
 // Products are the sums of 32 output channels: [tile][j][2 r + i] belongs to position r and channel 8t + 2j + i.
-template <int M>
 struct Products {
-  i32 hi[M][4][4], lo[M][4][4];
+  i32 hi[4][4], lo[4][4];
 };
 
 // begin starts sums from the bias; numbers are the bias [4][4][4] words, by t, tile and number in the product, and mul [32].
-template <int M>
-DEVICE void begin(Products<M> &p, const u8 *numbers, i32 lane) {
+DEVICE void begin(Products &p, const u8 *numbers, i32 lane) {
   UNROLL for (int j = 0; j < 4; j++) {
-    UNROLL for (int m = 0; m < M; m++) {
-      i32x4 bias = ((const i32x4 *)numbers)[lane % 4 * 4 + j];
-      UNROLL for (int i = 0; i < 4; i++) {
-        p.lo[m][j][i] = bias[i];
-        p.hi[m][j][i] = 0;
-      }
+    i32x4 bias = ((const i32x4 *)numbers)[lane % 4 * 4 + j];
+    UNROLL for (int i = 0; i < 4; i++) {
+      p.lo[j][i] = bias[i];
+      p.hi[j][i] = 0;
     }
   }
 }
@@ -111,24 +107,20 @@ DEVICE Numbers numbersOf(const u8 *numbers, i32 lane) {
 }
 
 // multiply adds the products of 32 channels with weights [2][32][4] words: pair of j, lane, registers of the fragment.
-template <int M>
-DEVICE void multiply(Products<M> &p, const Fragment (&a)[M], const u8 *weights, i32 lane) {
+DEVICE void multiply(Products &p, const Fragment &a, const u8 *weights, i32 lane) {
   UNROLL for (int pair = 0; pair < 2; pair++) {
     u32x4 w = ((const u32x4 *)weights)[pair * 32 + lane];
     UNROLL for (int k = 0; k < 2; k++) {
-      UNROLL for (int m = 0; m < M; m++) {
-        i32 *hi = p.hi[m][2 * pair + k], *lo = p.lo[m][2 * pair + k];
-        mma16832<true>(hi[0], hi[1], hi[2], hi[3], a[m].hi, w[2 * k], w[2 * k + 1]);
-        mma16832<false>(lo[0], lo[1], lo[2], lo[3], a[m].lo, w[2 * k], w[2 * k + 1]);
-      }
+      i32 *hi = p.hi[2 * pair + k], *lo = p.lo[2 * pair + k];
+      mma16832<true>(hi[0], hi[1], hi[2], hi[3], a.hi, w[2 * k], w[2 * k + 1]);
+      mma16832<false>(lo[0], lo[1], lo[2], lo[3], a.lo, w[2 * k], w[2 * k + 1]);
     }
   }
 }
 
 // result is the product's number i of position r and pair j behind requantisation, before saturation.
-template <int M>
-DEVICE i32 result(const Products<M> &p, int m, int j, int r, int i, const Numbers &n, i32 half, i32 shift) {
-  i32 sum = (i32)(((u32)p.hi[m][j][2 * r + i] << 8) + (u32)p.lo[m][j][2 * r + i]);
+DEVICE i32 result(const Products &p, int j, int r, int i, const Numbers &n, i32 half, i32 shift) {
+  i32 sum = (i32)(((u32)p.hi[j][2 * r + i] << 8) + (u32)p.lo[j][2 * r + i]);
   return scaled(sum, n.mul[2 * j + i], half, shift);
 }
 
@@ -177,100 +169,87 @@ struct ChainArguments {
 
 enum { headLin, headCopy, headDepthwise, headResidual };
 
-template <int C, int M>
+template <int C>
 struct Chain {
   typedef Widths<C> W;
   const ChainArguments &p;
   Ring ring;
-  u32x4 *scratch; // this lane's: what stands inside a block, then x as it comes: [tile][group][position] at a stride of 32
-  i32 lane, first[M]; // this lane's first position of each tile; past the end for none
-  Fragment x[W::K][M];
+  u32x4 *scratch; // this lane's: what stands inside a block, then x as it comes: [group][position] at a stride of 32
+  i32 lane, first; // this lane's first position; past the end for none
+  Fragment x[W::K];
 
   METHOD explicit Chain(const ChainArguments &arguments) : p(arguments) {
     i32 warp = threadIndex() / 32;
     lane = laneIndex();
     // Tiles go down columns of 16 where a row is made of them: then a block's share of the convolution's input is squarer.
-    UNROLL for (int m = 0; m < M; m++) {
-      i32 tile = (blockIndex() * p.warps + warp) * M + m, at = 16 * tile;
-      if (p.w % 16 == 0 && at < p.n) at = tile % p.h * p.w + tile / p.h * 16;
-      first[m] = at + lane / 4 * 2;
-    }
+    i32 tile = blockIndex() * p.warps + warp, at = 16 * tile;
+    if (p.w % 16 == 0 && at < p.n) at = tile % p.h * p.w + tile / p.h * 16;
+    first = at + lane / 4 * 2;
     u8 *memory = dynamicShared();
-    scratch = (u32x4 *)memory + warp * (M * (W::HK + W::K) * 2 * 32) + lane;
-    ring = startRing<W::Stage>(p.weights, memory + p.warps * (M * (W::HK + W::K) * 2 * 512), p.stages, p.slots, p.warps);
+    scratch = (u32x4 *)memory + warp * (W::HK + W::K) * 2 * 32 + lane;
+    ring = startRing<W::Stage>(p.weights, memory + p.warps * ((W::HK + W::K) * 2 * 512), p.stages, p.slots, p.warps);
   }
 
-  // position is number r of tile m; behind the last one stands the last again.
-  METHOD i32 position(int m, int r) const {
-    i32 at = first[m] + r;
+  // position is number r of the lane's; behind the last one stands the last again.
+  METHOD i32 position(int r) const {
+    i32 at = first + r;
     return at < p.n ? at : p.n - 1;
   }
-  METHOD u32x4 read(const i16 *from, i32 c, int m, int r, i32 ch) const {
-    return *(const u32x4 *)(from + (i64)position(m, r) * c + (ch < c ? ch : c - 8));
+  METHOD u32x4 read(const i16 *from, i32 c, int r, i32 ch) const {
+    return *(const u32x4 *)(from + (i64)position(r) * c + (ch < c ? ch : c - 8));
   }
-  METHOD void write(i16 *to, i32 c, int m, int r, i32 ch, u32x4 v) const {
-    if (first[m] + r < p.n && ch < c) *(u32x4 *)(to + (i64)(first[m] + r) * c + ch) = v;
+  METHOD void write(i16 *to, i32 c, int r, i32 ch, u32x4 v) const {
+    if (first + r < p.n && ch < c) *(u32x4 *)(to + (i64)(first + r) * c + ch) = v;
   }
-  METHOD u32x4 *inside(int m, int k, int r) const { return scratch + ((m * W::HK + k) * 2 + r) * 32; }
+  METHOD u32x4 *inside(int k, int r) const { return scratch + (k * 2 + r) * 32; }
 
-  METHOD u32x4 *coming(int m, int k, int r) const { return scratch + M * W::HK * 2 * 32 + ((m * W::K + k) * 2 + r) * 32; }
+  METHOD u32x4 *coming(int k, int r) const { return scratch + (W::HK * 2 + k * 2 + r) * 32; }
 
   // fetchX begins to copy x, getX has it.
   METHOD void fetchX(const i16 *from) {
-    UNROLL for (int m = 0; m < M; m++) {
-      UNROLL for (int r = 0; r < 2; r++) {
-        const i16 *at = from + (i64)position(m, r) * C + lane % 4 * 8;
-        UNROLL for (int k = 0; k < W::K; k++) copyAsync((u8 *)coming(m, k, r), (const u8 *)(at + 32 * k));
-      }
+    UNROLL for (int r = 0; r < 2; r++) {
+      const i16 *at = from + (i64)position(r) * C + lane % 4 * 8;
+      UNROLL for (int k = 0; k < W::K; k++) copyAsync((u8 *)coming(k, r), (const u8 *)(at + 32 * k));
     }
   }
   METHOD void getX() {
     copied();
-    UNROLL for (int k = 0; k < W::K; k++) {
-      UNROLL for (int m = 0; m < M; m++) x[k][m] = fragment(*coming(m, k, 0), *coming(m, k, 1));
-    }
+    UNROLL for (int k = 0; k < W::K; k++) x[k] = fragment(*coming(k, 0), *coming(k, 1));
   }
 
-  // append moves the groups of a tile down and adds one at the end, so that a loop can write registers.
-  METHOD void append(int m, Fragment f) {
-    UNROLL for (int k = 0; k + 1 < W::K; k++) x[k][m] = x[k + 1][m];
-    x[W::K - 1][m] = f;
+  // append moves the groups down and adds one at the end, so that a loop can write registers.
+  METHOD void append(Fragment f) {
+    UNROLL for (int k = 0; k + 1 < W::K; k++) x[k] = x[k + 1];
+    x[W::K - 1] = f;
   }
 
   // linear is x = lin(src) over any number of input channels.
   METHOD void linear() {
     i32 steps = (p.in + 31) / 32, half = 1 << p.shift;
     NOUNROLL for (i32 k = 0; k < W::K; k++) {
-      Products<M> s;
+      Products s;
       Numbers by;
       i32 ch = lane % 4 * 8;
-      u32x4 next[M][2];
-      UNROLL for (int m = 0; m < M; m++) {
-        UNROLL for (int r = 0; r < 2; r++) next[m][r] = read(p.src, p.in, m, r, ch);
-      }
+      u32x4 next[2];
+      UNROLL for (int r = 0; r < 2; r++) next[r] = read(p.src, p.in, r, ch);
       NOUNROLL for (i32 done = 0; done < steps; done += W::Groups) {
         const u8 *stage = take<W::Stage>(ring);
         if (done == 0) begin(s, stage + W::Groups * groupBytes, lane);
         i32 here = steps - done < W::Groups ? steps - done : W::Groups;
         NOUNROLL for (i32 i = 0; i < here; i++) {
-          Fragment a[M];
+          Fragment a = fragment(next[0], next[1]);
           ch += 32;
-          UNROLL for (int m = 0; m < M; m++) {
-            a[m] = fragment(next[m][0], next[m][1]);
-            UNROLL for (int r = 0; r < 2; r++) next[m][r] = read(p.src, p.in, m, r, ch);
-          }
+          UNROLL for (int r = 0; r < 2; r++) next[r] = read(p.src, p.in, r, ch);
           multiply(s, a, stage + i * groupBytes, lane);
         }
         by = numbersOf(stage + W::Groups * groupBytes, lane);
         leave(ring);
       }
-      UNROLL for (int m = 0; m < M; m++) {
-        u32x4 y[2];
-        UNROLL for (int r = 0; r < 2; r++) {
-          UNROLL for (int j = 0; j < 4; j++) y[r][j] = saturated(result(s, m, j, r, 0, by, half, p.shift), result(s, m, j, r, 1, by, half, p.shift));
-        }
-        append(m, fragment(y[0], y[1]));
+      u32x4 y[2];
+      UNROLL for (int r = 0; r < 2; r++) {
+        UNROLL for (int j = 0; j < 4; j++) y[r][j] = saturated(result(s, j, r, 0, by, half, p.shift), result(s, j, r, 1, by, half, p.shift));
       }
+      append(fragment(y[0], y[1]));
     }
   }
 
@@ -284,38 +263,36 @@ struct Chain {
     // Behind the stage's numbers stand zeros, which are read in the place of what lies outside.
     const i16 *zeros = (const i16 *)(p.weights + 832 * W::HK);
     static_assert(832 * W::HK + 2 * W::H <= W::Stage, "zeros of all channels");
-    UNROLL for (int m = 0; m < M; m++) {
-      i32 at = first[m] < p.n ? first[m] : p.n - 2, y = at / p.w, col = at % p.w;
-      const i16 *from[3][4];
-      UNROLL for (int dy = 0; dy < 3; dy++) {
-        bool row = dy == 1 || (dy == 0 ? y > 0 : y < p.h - 1);
-        UNROLL for (int dx = 0; dx < 4; dx++) {
-          bool in = row && (dx == 0 ? col > 0 : dx == 3 ? col < p.w - 2 : true);
-          from[dy][dx] = in ? p.src + (i64)(at + (dy - 1) * p.w + dx - 1) * W::H : zeros;
-        }
+    i32 at = first < p.n ? first : p.n - 2, y = at / p.w, col = at % p.w;
+    const i16 *from[3][4];
+    UNROLL for (int dy = 0; dy < 3; dy++) {
+      bool row = dy == 1 || (dy == 0 ? y > 0 : y < p.h - 1);
+      UNROLL for (int dx = 0; dx < 4; dx++) {
+        bool in = row && (dx == 0 ? col > 0 : dx == 3 ? col < p.w - 2 : true);
+        from[dy][dx] = in ? p.src + (i64)(at + (dy - 1) * p.w + dx - 1) * W::H : zeros;
       }
-      NOUNROLL for (i32 k = 0; k < W::HK; k++) {
-        i32 ch = 32 * k + channel0, within = W::H % 32 == 0 || ch < W::H ? ch : W::H - 8; // past the last, weights are 0
-        i32 acc[2][8];
-        UNROLL for (int i = 0; i < 8; i++) acc[0][i] = acc[1][i] = bias[ch + i];
-        UNROLL for (int dy = 0; dy < 3; dy++) {
-          u32x4 v[4];
-          UNROLL for (int dx = 0; dx < 4; dx++) v[dx] = *(const u32x4 *)(from[dy][dx] + within);
-          UNROLL for (int dx = 0; dx < 3; dx++) {
-            u32x4 weights = ((const u32x4 *)stage)[(dy * 3 + dx) * 4 * W::HK + ch / 8];
-            UNROLL for (int r = 0; r < 2; r++) {
-              UNROLL for (int q = 0; q < 4; q++) {
-                acc[r][2 * q] = dp2<false>(v[dx + r][q], weights[q], acc[r][2 * q]);
-                acc[r][2 * q + 1] = dp2<true>(v[dx + r][q], weights[q], acc[r][2 * q + 1]);
-              }
+    }
+    NOUNROLL for (i32 k = 0; k < W::HK; k++) {
+      i32 ch = 32 * k + channel0, within = W::H % 32 == 0 || ch < W::H ? ch : W::H - 8; // past the last, weights are 0
+      i32 acc[2][8];
+      UNROLL for (int i = 0; i < 8; i++) acc[0][i] = acc[1][i] = bias[ch + i];
+      UNROLL for (int dy = 0; dy < 3; dy++) {
+        u32x4 v[4];
+        UNROLL for (int dx = 0; dx < 4; dx++) v[dx] = *(const u32x4 *)(from[dy][dx] + within);
+        UNROLL for (int dx = 0; dx < 3; dx++) {
+          u32x4 weights = ((const u32x4 *)stage)[(dy * 3 + dx) * 4 * W::HK + ch / 8];
+          UNROLL for (int r = 0; r < 2; r++) {
+            UNROLL for (int q = 0; q < 4; q++) {
+              acc[r][2 * q] = dp2<false>(v[dx + r][q], weights[q], acc[r][2 * q]);
+              acc[r][2 * q + 1] = dp2<true>(v[dx + r][q], weights[q], acc[r][2 * q + 1]);
             }
           }
         }
-        UNROLL for (int r = 0; r < 2; r++) {
-          u32x4 out;
-          UNROLL for (int q = 0; q < 4; q++) out[q] = saturated(scaled(acc[r][2 * q], mul[ch + 2 * q], half, shift), scaled(acc[r][2 * q + 1], mul[ch + 2 * q + 1], half, shift));
-          *inside(m, k, r) = out;
-        }
+      }
+      UNROLL for (int r = 0; r < 2; r++) {
+        u32x4 out;
+        UNROLL for (int q = 0; q < 4; q++) out[q] = saturated(scaled(acc[r][2 * q], mul[ch + 2 * q], half, shift), scaled(acc[r][2 * q + 1], mul[ch + 2 * q + 1], half, shift));
+        *inside(k, r) = out;
       }
     }
     leave(ring);
@@ -326,31 +303,29 @@ struct Chain {
     i32 middle = 1 << (p.f - 1), half = 1 << p.sumShift;
     NOUNROLL for (i32 group = 0; group < 4 * W::HK; group++) {
       const u8 *stage = take<W::Stage>(ring);
-      Products<M> s;
+      Products s;
       begin(s, stage + W::Groups * groupBytes, lane);
       UNROLL for (int k = 0; k < W::K; k++) multiply(s, x[k], stage + k * groupBytes, lane);
       Numbers by = numbersOf(stage + W::Groups * groupBytes, lane);
       leave(ring);
-      UNROLL for (int m = 0; m < M; m++) {
-        UNROLL for (int r = 0; r < 2; r++) {
-          i32 total[2] = {0, 0};
-          UNROLL for (int j = 0; j < 4; j++) {
-            UNROLL for (int i = 0; i < 2; i++) total[i] += gated(result(s, m, j, r, i, by, half, p.sumShift), middle, p.f);
-          }
-          ((u32 *)inside(m, group / 4, r))[group % 4] = saturated(total[0], total[1]);
+      UNROLL for (int r = 0; r < 2; r++) {
+        i32 total[2] = {0, 0};
+        UNROLL for (int j = 0; j < 4; j++) {
+          UNROLL for (int i = 0; i < 2; i++) total[i] += gated(result(s, j, r, i, by, half, p.sumShift), middle, p.f);
         }
+        ((u32 *)inside(group / 4, r))[group % 4] = saturated(total[0], total[1]);
       }
     }
   }
 
-  // mixed is x of a group and tile + sat16(the products), saturated.
-  METHOD Fragment mixed(const Products<M> &s, int m, const Fragment &x, const Numbers &by, i32 half, i32 shift) const {
+  // mixed is x of a group + sat16(the products), saturated.
+  METHOD Fragment mixed(const Products &s, const Fragment &x, const Numbers &by, i32 half, i32 shift) const {
     const u32 both = 0x01000001; // dp2 of a word with it adds one half
     u32x4 z[2];
     UNROLL for (int r = 0; r < 2; r++) {
       u32x4 before = channels(x, r);
       UNROLL for (int j = 0; j < 4; j++) {
-        u32 y = saturated(result(s, m, j, r, 0, by, half, shift), result(s, m, j, r, 1, by, half, shift));
+        u32 y = saturated(result(s, j, r, 0, by, half, shift), result(s, j, r, 1, by, half, shift));
         z[r][j] = saturated(dp2<false>(before[j], both, dp2<false>(y, both, 0)), dp2<true>(before[j], both, dp2<true>(y, both, 0)));
       }
     }
@@ -366,20 +341,17 @@ struct Chain {
         i32 which = Pair == 2 ? i : first % 2;
         // Waiting again keeps a group's products from beginning before the sums of the one before are done with.
         const u8 *stage = which == 0 ? take<W::Stage>(ring) : stay<W::Stage>(ring);
-        Products<M> s;
+        Products s;
         begin(s, stage + W::Groups * groupBytes + which * numberBytes, lane);
         UNROLL for (int k = 0; k < W::HK; k++) {
-          Fragment a[M];
-          UNROLL for (int m = 0; m < M; m++) a[m] = fragment(*inside(m, k, 0), *inside(m, k, 1));
+          Fragment a = fragment(*inside(k, 0), *inside(k, 1));
           multiply(s, a, stage + (which * W::HK + k) * groupBytes, lane);
         }
         Numbers by = numbersOf(stage + W::Groups * groupBytes + which * numberBytes, lane);
         if (which == 1 || first + i == W::K - 1) leave(ring);
-        UNROLL for (int m = 0; m < M; m++) x[i][m] = mixed(s, m, x[i][m], by, half, shift);
+        x[i] = mixed(s, x[i], by, half, shift);
       }
-      UNROLL for (int m = 0; m < M; m++) {
-        UNROLL for (int i = 0; i < Pair; i++) append(m, x[0][m]);
-      }
+      UNROLL for (int i = 0; i < Pair; i++) append(x[0]);
     }
   }
 
@@ -387,25 +359,21 @@ struct Chain {
     const i32 *table = p.table + (i64)p.frame[0] * C + lane % 4 * 8;
     NOUNROLL for (i32 k = 0; k < W::K; k++, table += 32) {
       i32x4 by[2] = {*(const i32x4 *)table, *(const i32x4 *)(table + 4)};
-      UNROLL for (int m = 0; m < M; m++) {
-        u32x4 y[2];
-        UNROLL for (int r = 0; r < 2; r++) {
-          y[r] = channels(x[0][m], r);
-          UNROLL for (int j = 0; j < 4; j++) {
-            i32 low = (i16)y[r][j], high = (i32)y[r][j] >> 16;
-            y[r][j] = halves(sat16(rnd(wide(low, by[j / 2][j % 2 * 2]), p.tableShift)), sat16(rnd(wide(high, by[j / 2][j % 2 * 2 + 1]), p.tableShift)));
-          }
+      u32x4 y[2];
+      UNROLL for (int r = 0; r < 2; r++) {
+        y[r] = channels(x[0], r);
+        UNROLL for (int j = 0; j < 4; j++) {
+          i32 low = (i16)y[r][j], high = (i32)y[r][j] >> 16;
+          y[r][j] = halves(sat16(rnd(wide(low, by[j / 2][j % 2 * 2]), p.tableShift)), sat16(rnd(wide(high, by[j / 2][j % 2 * 2 + 1]), p.tableShift)));
         }
-        append(m, fragment(y[0], y[1]));
       }
+      append(fragment(y[0], y[1]));
     }
   }
 
   METHOD void writeX() {
     UNROLL for (int k = 0; k < W::K; k++) {
-      UNROLL for (int m = 0; m < M; m++) {
-        UNROLL for (int r = 0; r < 2; r++) write(p.dst, C, m, r, 32 * k + lane % 4 * 8, channels(x[k][m], r));
-      }
+      UNROLL for (int r = 0; r < 2; r++) write(p.dst, C, r, 32 * k + lane % 4 * 8, channels(x[k], r));
     }
   }
 
@@ -413,24 +381,22 @@ struct Chain {
     i32 middle = 1 << to.f >> 1, half = 1 << to.shift;
     NOUNROLL for (i32 c = 0; c < to.n; c += 32) {
       const u8 *stage = take<W::Stage>(ring);
-      Products<M> s;
+      Products s;
       begin(s, stage + W::Groups * groupBytes, lane);
       UNROLL for (int k = 0; k < W::K; k++) multiply(s, x[k], stage + k * groupBytes, lane);
       Numbers by = numbersOf(stage + W::Groups * groupBytes, lane);
       leave(ring);
-      UNROLL for (int m = 0; m < M; m++) {
-        UNROLL for (int r = 0; r < 2; r++) {
-          u32x4 out;
-          UNROLL for (int j = 0; j < 4; j++) {
-            i32 y[2];
-            UNROLL for (int i = 0; i < 2; i++) {
-              y[i] = result(s, m, j, r, i, by, half, to.shift);
-              if (to.f > 0) y[i] = gated(y[i], middle, to.f);
-            }
-            out[j] = saturated(y[0], y[1]);
+      UNROLL for (int r = 0; r < 2; r++) {
+        u32x4 out;
+        UNROLL for (int j = 0; j < 4; j++) {
+          i32 y[2];
+          UNROLL for (int i = 0; i < 2; i++) {
+            y[i] = result(s, j, r, i, by, half, to.shift);
+            if (to.f > 0) y[i] = gated(y[i], middle, to.f);
           }
-          if (to.dst) write(to.dst, to.n, m, r, c + lane % 4 * 8, out);
+          out[j] = saturated(y[0], y[1]);
         }
+        if (to.dst) write(to.dst, to.n, r, c + lane % 4 * 8, out);
       }
     }
   }
@@ -442,10 +408,8 @@ struct Chain {
     case headLin: linear(); break;
     case headDepthwise: depthwise(); break;
     case headResidual:
-      UNROLL for (int m = 0; m < M; m++) {
-        NOUNROLL for (i32 k = 0; k < W::HK; k++) {
-          UNROLL for (int r = 0; r < 2; r++) *inside(m, k, r) = read(p.src, W::H, m, r, 32 * k + lane % 4 * 8);
-        }
+      NOUNROLL for (i32 k = 0; k < W::HK; k++) {
+        UNROLL for (int r = 0; r < 2; r++) *inside(k, r) = read(p.src, W::H, r, 32 * k + lane % 4 * 8);
       }
     }
     if (p.head != headLin) getX();
@@ -465,24 +429,22 @@ struct Chain {
 };
 
 // Shifts are those of the model less 33; f is 0 for no activation or body.
-#define CHAIN(c, m, threads)                                                                                                     \
+#define CHAIN(c, threads)                                                                                                        \
   KERNEL_OF(threads, 1)                                                                                                          \
-  void chain_##c##_##m(i16 *dst, const i16 *src, const i16 *res, i64 warps, i64 head, i64 in, i64 n, i64 h, i64 w,               \
-                       const u8 *weights, i64 stages, i64 slots, i64 convShift, i64 shift, i64 f, i64 sumShift, i64 bodyShift,   \
-                       const i32 *table, const i32 *frame, i64 tableShift, i16 *dst0, i64 n0, i64 shift0, i64 f0, i16 *dst1,     \
-                       i64 n1, i64 shift1, i64 f1, i16 *dst2, i64 n2, i64 shift2, i64 f2) {                                      \
+  void chain_##c(i16 *dst, const i16 *src, const i16 *res, i64 warps, i64 head, i64 in, i64 n, i64 h, i64 w,                     \
+                 const u8 *weights, i64 stages, i64 slots, i64 convShift, i64 shift, i64 f, i64 sumShift, i64 bodyShift,         \
+                 const i32 *table, const i32 *frame, i64 tableShift, i16 *dst0, i64 n0, i64 shift0, i64 f0, i16 *dst1,           \
+                 i64 n1, i64 shift1, i64 f1, i16 *dst2, i64 n2, i64 shift2, i64 f2) {                                            \
     ChainArguments p = {dst, src, res, (i32)warps, (i32)head, (i32)in, (i32)n, (i32)h, (i32)w, weights, (i32)stages, (i32)slots, \
                         (i32)convShift, (i32)shift, (i32)f, (i32)sumShift, (i32)bodyShift, table, frame, (i32)tableShift,        \
                         {{dst0, (i32)n0, (i32)shift0, (i32)f0}, {dst1, (i32)n1, (i32)shift1, (i32)f1},                           \
                          {dst2, (i32)n2, (i32)shift2, (i32)f2}}};                                                                \
-    Chain<c, m>(p).run();                                                                                                        \
+    Chain<c>(p).run();                                                                                                           \
   }
-CHAIN(64, 1, 512)
-CHAIN(96, 1, 512)
-CHAIN(128, 1, 512)
-CHAIN(192, 1, 512)
-CHAIN(256, 1, 256)
-CHAIN(288, 1, 256)
-CHAIN(128, 2, 256)
-CHAIN(192, 2, 256)
+CHAIN(64, 512)
+CHAIN(96, 512)
+CHAIN(128, 512)
+CHAIN(192, 512)
+CHAIN(256, 256)
+CHAIN(288, 256)
 #undef CHAIN
