@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Starts a run that goes on by itself, on a machine that is lent for minutes and reached by single commands.
+# Starts a run that goes on by itself, on a machine that is rented for minutes and reached by single commands.
 #
-#   lease.sh                                            only takes over the parts of the material that came with this call
-#   lease.sh NAME GPU MINUTES [option of train.py …]    and starts
+#   remote.sh                                            only takes over the parts of the material that were copied there since
+#   remote.sh NAME GPU MINUTES [option of train.py …]    and starts
 #
-# NAME: nvc1-base or nvc1-lite, whose weights in models/src the run begins with (or resumes, if it was stopped). A call carries out/lease/part0,
-# the next one part1 and so on: partN/train is trained on as soon as it is there, part0/judge holds the held-out clips. Below ROOT (default
+# NAME: nvc1-base or nvc1-lite, whose weights in models/src the run begins with (or resumes, if it was stopped). The material comes in parts: out/remote/part0,
+# then part1 and so on: partN/train is trained on as soon as it is there, part0/judge holds the held-out clips. Below ROOT (default
 # /tmp/train): the parts; log/NAME, what the run prints; ckpt/NAME-STEP.pt, averaged weights of every second minute, ckpt/NAME.pt the last,
 # ckpt/NAME-w.pt, -m1.pt, -m2.pt and .json to resume from.
 # Six tenths of the minutes go to windows of 4 or 7 inter frames, three tenths, at falling rate, to 7 or 13, the last to fixed point.
@@ -13,7 +13,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=${ROOT:-/tmp/train} python=${PYTHON:-python3}
 mkdir -p "$root/log" "$root/ckpt"
-for part in "$here"/../out/lease/part*; do
+for part in "$here"/../out/remote/part*; do
 	to=$root/${part##*/}
 	if [ -d "$part" ] && [ ! -e "$to" ]; then cp -r "$part" "$to.part" && mv "$to.part" "$to"; fi # whole files only: a run may be looking
 done
@@ -23,7 +23,7 @@ shift 3
 case $name in
 nvc1-base) width=192 ;;
 nvc1-lite) width=128 ;;
-*) echo "lease.sh: $name: want nvc1-base or nvc1-lite" >&2 && exit 2 ;;
+*) echo "remote.sh: $name: want nvc1-base or nvc1-lite" >&2 && exit 2 ;;
 esac
 out=$root/ckpt/$name code=$root/code/$name # a folder of each run's own: the checkout may be replaced while it goes on, and two may start at once
 mkdir -p "$code"
@@ -39,5 +39,5 @@ cd "$code"
 export CUDA_VISIBLE_DEVICES=$gpu PYTHONUNBUFFERED=1
 setsid nohup "$python" train.py --data "$root"/part{0,1,2,3,4,5,6,7,8,9}/train --watch --judge "$root/part0/judge" --out "$out.pt" "${begin[@]}" \
 	--ci $width --cp $width --seed 7 --calibrate frames.safetensors --keep 2 --state "$out" --phases "$phases" "$@" >>"$root/log/$name" 2>&1 </dev/null &
-echo "lease.sh: $name on GPU $gpu for $minutes minutes, process $!, $root/log/$name"
-"$python" test_kernels.py >>"$root/log/$name-kernels" 2>&1 || echo "lease.sh: the fused kernels fail their test: $root/log/$name-kernels" >&2
+echo "remote.sh: $name on GPU $gpu for $minutes minutes, process $!, $root/log/$name"
+"$python" test_kernels.py >>"$root/log/$name-kernels" 2>&1 || echo "remote.sh: the fused kernels fail their test: $root/log/$name-kernels" >&2
