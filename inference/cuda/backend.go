@@ -15,13 +15,20 @@ type backend struct {
 	sm   int
 	fp16 bool // convolutions on FP16 units
 	open func() (machine, error)
-	// openUrgent opens a machine whose work goes ahead of the others'; nil: there is no such thing.
-	openUrgent func() (machine, error)
-	capture    bool // parts run as captured graphs from their second time on
-	poison     bool // tests: coders of whole frames fill what they are about to overwrite, and what they have given back
+	// openAt opens a machine that is more or less urgent; nil: there is no such thing.
+	openAt  func(u urgency) (machine, error)
+	capture bool // parts run as captured graphs from their second time on
+	poison  bool // tests: coders of whole frames fill what they are about to overwrite, and what they have given back
 
 	mu     sync.Mutex
 	models map[*inference.Model]*weights
+}
+
+func (b *backend) urgent(u urgency) (machine, error) {
+	if b.openAt == nil {
+		return b.open()
+	}
+	return b.openAt(u)
 }
 
 func (b *backend) Name() string { return b.name }

@@ -19,7 +19,8 @@ type order int
 
 const (
 	late   order = iota // only what the host waits for, in the end: work that nobody waits for does not happen
-	early               // all else that can be done before what the host waits for
+	early               // all else that can be done before what the host waits for, the streams made last first
+	eager               // likewise, the streams made first first
 	random              // now this, now that
 )
 
@@ -33,6 +34,7 @@ type emulatedDevice struct {
 	sched sync.Mutex // of all lanes
 	lanes []*lane    // of the machines that are open
 	order order
+	pause time.Duration // of a host before it waits for an event: others give their streams more meanwhile
 	rng   *rand.Rand
 	flip  bool
 }
@@ -138,6 +140,8 @@ func (d *emulatedDevice) choose(all []*lane, want *lane) *lane {
 		}
 	case d.order == early && len(ready) > 0:
 		return ready[len(ready)-1]
+	case d.order == eager && len(ready) > 0:
+		return ready[0]
 	case d.order == random:
 		if want.ready() {
 			ready = append(ready, want)
@@ -297,6 +301,8 @@ type emulatedEvent struct {
 	rec *recording
 }
 
+func (e *emulated) beside() (machine, error) { return newEmulated(e.emulatedDevice, e.sm), nil }
+
 func (e *emulated) event() (event, error) { return &emulatedEvent{d: e.emulatedDevice}, nil }
 
 func (e *emulated) record(x event) error {
@@ -326,6 +332,7 @@ func (e *emulated) wait(x event) error {
 }
 
 func (v *emulatedEvent) sync() error {
+	time.Sleep(v.d.pause)
 	v.d.sched.Lock()
 	defer v.d.sched.Unlock()
 	if v.rec != nil {

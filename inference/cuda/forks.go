@@ -6,7 +6,6 @@ import "slices"
 
 // A fork is a second stream beside one.
 type fork struct {
-	b       *backend
 	m, side machine // side: nil until there are calls for it
 	events  []event
 }
@@ -49,7 +48,7 @@ func (f *fork) launches(calls []call) ([]launch, error) {
 	two := slices.ContainsFunc(calls, func(c call) bool { return c.stream == 1 })
 	if two && f.side == nil {
 		var err error
-		if f.side, err = f.b.open(); err != nil {
+		if f.side, err = f.m.beside(); err != nil {
 			return nil, err
 		}
 	}

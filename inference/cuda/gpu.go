@@ -247,7 +247,7 @@ func New(ordinal int, kernels string) (*Backend, error) {
 	if err := b.start(sm); err != nil {
 		return nil, fmt.Errorf("cuda: device %d: %w", ordinal, err)
 	}
-	b.backend = &backend{name: fmt.Sprintf("cuda:%d", ordinal), sm: sm, fp16: kernels == fp16, capture: true, open: b.stream, openUrgent: b.urgent}
+	b.backend = &backend{name: fmt.Sprintf("cuda:%d", ordinal), sm: sm, fp16: kernels == fp16, capture: true, open: b.stream, openAt: b.streamAt}
 	return b, nil
 }
 
@@ -363,8 +363,9 @@ func Live() int {
 
 // A gpu is one stream of a device.
 type gpu struct {
-	b      *Backend
-	stream cu.Stream
+	b       *Backend
+	stream  cu.Stream
+	urgency urgency
 }
 
 func (g *gpu) family() int     { return g.b.sm }

@@ -27,6 +27,8 @@ type machine interface {
 	// Streams that wait in f for an event recorded in f join, and must be waited for before f ends.
 	capture(f func() error) (captured, error)
 
+	// beside makes another stream of the device, no more and no less urgent.
+	beside() (machine, error)
 	event() (event, error)
 	// record has e pass once all is done that the stream has been given so far.
 	record(e event) error
@@ -39,6 +41,15 @@ type machine interface {
 	// close releases the stream; memory must have been freed.
 	close() error
 }
+
+// An urgency says whose work goes first where streams wait for a multiprocessor.
+type urgency int
+
+const (
+	whenever urgency = iota
+	soon
+	atOnce
+)
 
 // An event is a moment in the work of one stream, for others and the host to wait for.
 type event interface {

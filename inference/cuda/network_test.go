@@ -71,7 +71,7 @@ func benchNetwork(b *testing.B, back *Backend, m *inference.Model, size inferenc
 		}
 	}
 	s := opened.(*session)
-	both := &fork{b: back.backend, m: s.m}
+	both := &fork{m: s.m}
 	defer both.close()
 	var frames [2]captured // by parity
 	for parity := range frames {

@@ -28,7 +28,7 @@ func newPipeline(b *backend, inFlight int) *pipeline {
 
 // stage adds a stage on m, which is the pipeline's from now on.
 func (p *pipeline) stage(m machine) (*stage, error) {
-	s := &stage{p: p, m: m, fork: &fork{b: p.backend, m: m}}
+	s := &stage{p: p, m: m, fork: &fork{m: m}}
 	p.stages = append(p.stages, s)
 	for range p.events {
 		e, err := m.event()
@@ -41,8 +41,8 @@ func (p *pipeline) stage(m machine) (*stage, error) {
 }
 
 // stageOfItsOwn adds a stage on a new stream.
-func (p *pipeline) stageOfItsOwn() (*stage, error) {
-	m, err := p.backend.open()
+func (p *pipeline) stageOfItsOwn(u urgency) (*stage, error) {
+	m, err := p.backend.urgent(u)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type slot struct {
 	loaded  *yuv.Planes // the same
 	cut     []byte      // encoder: two int64 that a scene cut is judged by
 	input   []byte      // decoder: the payload's image
+	hash    []byte      // decoder: of the picture
 
 	number  int // of the frame
 	graph   *codingGraph
@@ -39,11 +40,11 @@ type slot struct {
 }
 
 // A slotLayout says what a slot holds, in bytes; parts of 0 bytes it has none of.
-type slotLayout struct{ picture, vectors, result, raw, cut, input int64 }
+type slotLayout struct{ picture, vectors, result, raw, cut, input, hash int64 }
 
 func (l *slotLayout) bytes() int64 {
 	n := aligned(int64(unsafe.Sizeof(frameParameters{})))
-	for _, part := range []int64{l.picture, l.vectors, l.result, l.raw, l.cut, l.input} {
+	for _, part := range []int64{l.picture, l.vectors, l.result, l.raw, l.cut, l.input, l.hash} {
 		n += aligned(part)
 	}
 	return n
@@ -85,6 +86,7 @@ func newPool(m machine, slots int, l *slotLayout, o *inference.CodingOptions, po
 		}
 		s.cut = take(l.cut)
 		s.input = take(l.input)
+		s.hash = take(l.hash)
 		p.all = append(p.all, s)
 	}
 	p.free = append(p.free, p.all...)

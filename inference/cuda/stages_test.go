@@ -3,7 +3,9 @@
 package cuda
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,7 +80,54 @@ func (w *hostWatch) print(t *testing.T, frames int) {
 }
 
 func printStage(t *testing.T, s *stage, name string, p *part) {
+	t.Helper()
 	t.Logf("%11.1f us  device, %s", micros(timed(t, s.m, &launched{p})), name)
+}
+
+// printBeside prints what a part takes while the network of frame after frame is computed.
+func printBeside(t *testing.T, network *stage, frame *part, s *stage, name string, p *part) {
+	t.Helper()
+	repeats := 20
+	if software {
+		repeats = 1
+	}
+	many := func(m machine, p *part) captured {
+		g, err := m.capture(func() error {
+			for range repeats {
+				if err := p.all(); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	load, work := many(network.m, frame), many(s.m, p)
+	defer load.close()
+	defer work.close()
+	for round := range 2 { // the first is to warm up
+		for range 2 {
+			if err := load.run(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start := time.Now()
+		if err := work.run(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.m.sync(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); round == 1 {
+			t.Logf("%11.1f us  device, %s", micros(took)/float64(repeats), name)
+		}
+		if err := network.m.sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // launched runs a part's launches, for a graph that repeats them.
@@ -132,8 +181,19 @@ func profileEncoder(t *testing.T, b *backend, o *inference.CodingOptions, count 
 	printStage(t, e.prepare, "padding", e.pad[0])
 	printStage(t, e.prepare, "costs of a scene cut", e.cut[0])
 	printStage(t, e.search, "motion search", e.find[0])
-	printStage(t, e.network, "network and gathering", g.network[0])
-	printStage(t, e.coding, "hash and entropy coding", g.coding[0])
+	printStage(t, e.network, "network", g.network[0])
+	printStage(t, e.network, "gathering of symbols", g.gather[0])
+	printStage(t, e.output, "hash", e.hashing[0])
+	coding := e.coding[0]
+	crowded, err := coding.part(encodeCalls(e.tables, g.sections, e.own(e.at.hash[0]), e.own(e.at.scratch[0])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	printStage(t, coding, "entropy coding", g.coding[0])
+	printBeside(t, e.network, g.network[0], coding, "entropy coding beside networks", g.coding[0])
+	printBeside(t, e.network, g.network[0], coding, "entropy coding beside networks, multiprocessors shared", crowded)
+	printBeside(t, e.network, g.network[0], e.search, "motion search beside networks", e.find[0])
+	printBeside(t, e.network, g.network[0], e.output, "hash beside networks", e.hashing[0])
 	return coded
 }
 
@@ -170,5 +230,24 @@ func profileDecoder(t *testing.T, b *backend, o *inference.CodingOptions, payloa
 	if err := d.sync(); err != nil {
 		t.Fatal(err)
 	}
-	printStage(t, d.network, "network, entropy decoding and hash", d.graphs["inter"].network[0])
+	g := d.graphs["inter"]
+	parts := map[string]*part{}
+	for name, calls := range map[string][]call{
+		"network and entropy decoding, multiprocessors shared": d.net.frameCalls(g.plan, 0, func(level int) []call {
+			return decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), d.memory)
+		}),
+		"network alone":       d.net.frameCalls(g.plan, 0, nil),
+		"entropy decoding, z": decodeCalls(d.tables, g.sections, 0, d.net.frameParameters(), d.memory),
+		// A level goes on where the one before it ended: both together begin anew each time.
+		"entropy decoding, z and y": append(decodeCalls(d.tables, g.sections, 0, d.net.frameParameters(), d.memory),
+			decodeCalls(d.tables, g.sections, 1, d.net.frameParameters(), d.memory)...),
+	} {
+		if parts[name], err = d.network.part(calls); err != nil {
+			t.Fatal(err)
+		}
+	}
+	printStage(t, d.network, "network and entropy decoding", g.network[0])
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		printStage(t, d.network, name, parts[name])
+	}
 }

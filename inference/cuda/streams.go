@@ -67,23 +67,16 @@ type borrowed struct{ machine }
 
 func (borrowed) close() error { return nil }
 
-func (b *Backend) stream() (machine, error) { return b.streamOf(false) }
+func (b *Backend) stream() (machine, error) { return b.streamAt(whenever) }
 
-// urgent makes a stream whose work goes ahead of other streams' where both wait for a multiprocessor.
-func (b *Backend) urgent() (machine, error) { return b.streamOf(true) }
-
-func (b *Backend) streamOf(urgent bool) (machine, error) {
-	g := &gpu{b: b}
+func (b *Backend) streamAt(u urgency) (machine, error) {
+	g := &gpu{b: b, urgency: u}
 	err := b.current(func() (err error) {
-		least, greatest, err := cu.StreamPriorityRange()
+		least, greatest, err := cu.StreamPriorityRange() // the greatest is the lowest number
 		if err != nil {
 			return called("cuCtxGetStreamPriorityRange", err)
 		}
-		priority := least
-		if urgent {
-			priority = greatest
-		}
-		g.stream, err = cu.MakeStreamWithPriority(priority, cu.NonBlocking)
+		g.stream, err = cu.MakeStreamWithPriority(least+(greatest-least)*int(u)/int(atOnce), cu.NonBlocking)
 		return called("cuStreamCreateWithPriority", err)
 	})
 	if err != nil {
@@ -92,6 +85,8 @@ func (b *Backend) streamOf(urgent bool) (machine, error) {
 	live.streams.Add(1)
 	return g, nil
 }
+
+func (g *gpu) beside() (machine, error) { return g.b.streamAt(g.urgency) }
 
 // c is the stream as this package's own calls want it: cgo gives every package types of its own.
 func (g *gpu) c() C.CUstream { return C.CUstream(unsafe.Pointer(g.stream.C())) }

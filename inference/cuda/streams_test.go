@@ -130,7 +130,7 @@ func TestEvents(t *testing.T) {
 	eachBackend(t, func(t *testing.T, b *backend) {
 		orders := []order{late}
 		if b.name == emulation {
-			orders = append(orders, early, random)
+			orders = append(orders, early, eager, random)
 		}
 		for _, procs := range []int{1, runtime.NumCPU()} {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))

@@ -22,7 +22,8 @@ type coder struct {
 	memory pointer // of the coder itself
 	pool   *pool
 
-	network, output *stage // the network's, and the one that brings pictures to the host
+	network, output *stage  // the network's, and the one that hashes pictures and brings them to the host
+	hashing         []*part // of that, by number modulo len
 
 	submitted, received int     // so far
 	flying              []*slot // frame n's is flying[n%len]
@@ -41,7 +42,8 @@ type codingGraph struct {
 	sections []codedSection
 	symbols  int64
 	network  [2]*part // by parity
-	coding   [2]*part // encoder
+	gather   []*part  // encoder: by number modulo the stages that code
+	coding   []*part  // likewise
 }
 
 func checkOptions(o *inference.CodingOptions) error {
@@ -90,19 +92,14 @@ func (c *coder) open(b *backend, on machine, o *inference.CodingOptions, encode 
 	c.flying = make([]*slot, slots(o))
 	var err error
 	if on == nil {
-		// Frames wait for frames in the network alone; searches and entropy coding fill what it leaves.
-		open := b.open
-		if b.openUrgent != nil {
-			open = b.openUrgent
-		}
-		if on, err = open(); err != nil {
+		if on, err = b.urgent(soon); err != nil {
 			return err
 		}
 	}
 	if c.network, err = c.stage(on); err != nil {
 		return err
 	}
-	if c.output, err = c.stageOfItsOwn(); err != nil {
+	if c.output, err = c.stageOfItsOwn(atOnce); err != nil {
 		return err
 	}
 	w, err := b.share(on, o.Model)
@@ -135,6 +132,17 @@ func (c *coder) open(b *backend, on machine, o *inference.CodingOptions, encode 
 
 // slots is how many a coder has: for every frame in flight, and for the one that the caller got last.
 func slots(o *inference.CodingOptions) int { return o.InFlight + 1 }
+
+// undisturbed has kernels that are a few warps' long chain of steps take a multiprocessor each: with the warps of other
+// kernels beside them they would take several times as long.
+func (c *coder) undisturbed(calls []call) []call {
+	for i := range calls {
+		if k := calls[i].kernel; k == "coder_encode" || k == "coder_decode" {
+			calls[i].shared = max(calls[i].shared, c.network.m.shared())
+		}
+	}
+	return calls
+}
 
 // reserve takes the coder's own memory.
 func (c *coder) reserve(device int64, l *slotLayout) (err error) {
@@ -234,8 +242,9 @@ func (c *coder) close(parts []*part, rest ...func() error) error {
 		}
 	}
 	for _, g := range c.graphs {
-		parts = append(parts, g.network[0], g.network[1], g.coding[0], g.coding[1])
+		parts = append(append(append(parts, g.network[:]...), g.gather...), g.coding...)
 	}
+	parts = append(parts, c.hashing...)
 	for _, p := range parts {
 		if p != nil && p.captured != nil {
 			keep(p.captured.close())

@@ -12,12 +12,14 @@ import (
 // A decoder decodes whole frames. The host reads a payload's vectors, which depend on nothing but the frame before's,
 // and hands the rest to the device; p is the frame's parity:
 //
-//	network  payload in the slot, vectors, pictures[p], state → symbols level by level, pictures[1-p], its hash, state
-//	output   pictures[1-p] → the slot
+//	input    vectors in the slot → vectors[p]
+//	network  payload in the slot, vectors[p], pictures[p], state → symbols level by level, pictures[1-p], state
+//	output   pictures[1-p] → its hash and itself in the slot
 //
-// One graph computes the first, so that no frame waits for the host.
+// One graph computes the network's, so that no frame waits for the host.
 type decoder struct {
 	coder
+	input  *stage
 	reader *payloadReader
 	hashAt int64 // where the picture's hash lies in the decoder's own memory, behind what the entropy coder works in
 
@@ -53,6 +55,10 @@ func (d *decoder) open(b *backend, on machine, o *inference.CodingOptions) error
 	if err := d.coder.open(b, on, o, false); err != nil {
 		return err
 	}
+	var err error
+	if d.input, err = d.stageOfItsOwn(atOnce); err != nil {
+		return err
+	}
 	d.reader = newPayloadReader(d.tables)
 	if err := d.reserve(d.layout()); err != nil {
 		return err
@@ -64,6 +70,11 @@ func (d *decoder) open(b *backend, on machine, o *inference.CodingOptions) error
 				return err
 			}
 		}
+		hash, err := d.output.part(d.hash.calls(d.memory+pointer(d.hashAt), d.place(d.net.layout.pictures, 1-p), 0))
+		if err != nil {
+			return err
+		}
+		d.hashing = append(d.hashing, hash)
 	}
 	d.host(d.begin)
 	return nil
@@ -71,7 +82,7 @@ func (d *decoder) open(b *backend, on machine, o *inference.CodingOptions) error
 
 // layout says how much device memory the decoder takes beside the network's, and what a slot has.
 func (d *decoder) layout() (device int64, slot *slotLayout) {
-	slot = &slotLayout{picture: d.net.layout.picture, vectors: d.net.layout.field}
+	slot = &slotLayout{picture: d.net.layout.picture, vectors: d.net.layout.field, hash: 4}
 	var scratch int64
 	for _, g := range d.graphs {
 		s, result, input := decodeLayout(g.sections)
@@ -81,15 +92,11 @@ func (d *decoder) layout() (device int64, slot *slotLayout) {
 	return d.hashAt + alignment, slot
 }
 
-// calls is everything that the device does of a frame.
+// calls is all that stands between a payload and its picture.
 func (d *decoder) calls(g *codingGraph, parity int) []call {
-	calls := d.net.frameCalls(g.plan, parity, func(level int) []call {
-		return decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), d.memory)
+	return d.net.frameCalls(g.plan, parity, func(level int) []call {
+		return d.undisturbed(decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), d.memory))
 	})
-	if !d.o.NoHash {
-		calls = append(calls, d.hash.calls(d.memory+pointer(d.hashAt), d.place(d.net.layout.pictures, 1-parity), d.net.frameParameters())...)
-	}
-	return calls
 }
 
 func (d *decoder) Submit(f *inference.CodedFrame) error {
@@ -126,15 +133,23 @@ func (d *decoder) begin(s *slot) error {
 		return &inference.PayloadError{Err: d.broken}
 	}
 	n, g, l := s.number, s.graph, &d.net.layout
+	if g.needs.vectors {
+		d.input.after(d.network, n-2)
+		d.input.poison(d.place(l.vectors, n), l.field)
+		d.input.put(d.place(l.vectors, n), s.field)
+	}
+	d.input.done(n)
+	d.network.after(d.input, n)
 	d.network.after(d.output, n-2)
 	d.network.poison(d.place(l.pictures, n+1), l.picture)
 	d.network.put(d.net.frameParameters(), s.params)
-	if g.needs.vectors {
-		d.network.put(d.place(l.vectors, n), s.field)
-	}
 	d.network.do(g.network[n&1])
 	d.network.done(n)
 	d.output.after(d.network, n)
+	if !d.o.NoHash {
+		d.output.do(d.hashing[n&1])
+		d.output.get(s.hash, d.memory+pointer(d.hashAt))
+	}
 	d.output.get(s.picture, d.place(l.pictures, n+1))
 	d.output.done(n)
 	return d.failed()
@@ -184,7 +199,7 @@ func (d *decoder) Receive() (*inference.Decoded, error) {
 	}
 	d.decoded = inference.Decoded{Picture: s.shown, Tail: tail}
 	if !d.o.NoHash {
-		d.decoded.Hash = r.Hash
+		d.decoded.Hash = *structure[uint32](s.hash)
 	}
 	if s.graph.needs.vectors {
 		d.decoded.Vectors = s.vectors

@@ -17,15 +17,17 @@ import (
 //
 //	prepare  raw picture → source[p], padded; costs of a scene cut against source[1-p]
 //	search   source[p], source[1-p], vectors[1-p] → vectors[p]
-//	network  source[p], vectors[p], pictures[p], state → pictures[1-p], state, symbols; these gathered → scratch[p]
-//	coding   pictures[1-p], scratch[p] → hash, coded lanes in the slot
-//	output   pictures[1-p] → the slot
+//	network  source[p], vectors[p], pictures[p], state → pictures[1-p], state, symbols; these gathered → scratch[k]
+//	output   pictures[1-p] → hash[k] and the slot
+//	coding   hash[k], scratch[k] → coded lanes in the slot
 //
 // and the host puts the vectors in front. Each stage is a stream of its own and waits for what it reads to be written,
-// and for what it writes to be read.
+// and for what it writes to be read. A frame's lanes are few and take long, but frames' are independent of each other:
+// there are several streams for coding, and k is the number of the frame's.
 type encoder struct {
 	coder
-	prepare, search, coding *stage
+	prepare, search *stage
+	coding          []*stage
 
 	searching *searchTables
 	writer    *payloadWriter
@@ -40,10 +42,25 @@ type encoder struct {
 
 // An encoderMemory says where things begin in the encoder's own memory.
 type encoderMemory struct {
-	raw, costs, cutting, frame, searching, hash int64
-	scratch                                     [2]int64
-	scratchBytes                                int64
+	raw, costs, cutting, frame, searching int64
+	hash, scratch                         []int64
+	scratchBytes                          int64
 }
+
+// mostCoding is how many frames are coded at a time, a power of two.
+const mostCoding = 4
+
+// codingStages is how many stages for coding an encoder has use for.
+func (e *encoder) codingStages() int {
+	n := mostCoding
+	for n > e.o.InFlight {
+		n /= 2
+	}
+	return n
+}
+
+// k is the number of frame n's stage.
+func (e *encoder) k(n int) int { return n % e.codingStages() }
 
 // OpenEncoder plans every graph, takes all memory and makes the streams.
 func (b *backend) OpenEncoder(o *inference.CodingOptions) (inference.FrameEncoder, error) {
@@ -73,10 +90,20 @@ func (e *encoder) open(b *backend, on machine, o *inference.CodingOptions) error
 		return err
 	}
 	var err error
-	for _, s := range []**stage{&e.prepare, &e.search, &e.coding} {
-		if *s, err = e.stageOfItsOwn(); err != nil {
+	// Frames wait for frames in the network. The host waits for scene cuts, and what little coding takes of a device
+	// comes first; searches fill what the others leave.
+	if e.prepare, err = e.stageOfItsOwn(atOnce); err != nil {
+		return err
+	}
+	if e.search, err = e.stageOfItsOwn(whenever); err != nil {
+		return err
+	}
+	for range e.codingStages() {
+		s, err := e.stageOfItsOwn(atOnce)
+		if err != nil {
 			return err
 		}
+		e.coding = append(e.coding, s)
 	}
 	if e.searching, err = newSearchTables(e.network.m, o.Model); err != nil {
 		return err
@@ -110,13 +137,13 @@ func (e *encoder) layout() (device int64, slot *slotLayout) {
 	e.at.cutting = m.take(cutBytes(w, h))
 	e.at.frame = m.take(int64(unsafe.Sizeof(frameParameters{})))
 	e.at.searching = m.take(searchBytes(w, h, e.o.Reach))
-	e.at.hash = m.take(4)
 	for _, g := range e.graphs {
 		scratch, result := encodeLayout(g.sections)
 		e.at.scratchBytes, slot.result = max(e.at.scratchBytes, scratch), max(slot.result, result)
 	}
-	for p := range e.at.scratch {
-		e.at.scratch[p] = m.take(e.at.scratchBytes)
+	for range e.codingStages() {
+		e.at.hash = append(e.at.hash, m.take(4))
+		e.at.scratch = append(e.at.scratch, m.take(e.at.scratchBytes))
 	}
 	return m.bytes, slot
 }
@@ -143,16 +170,30 @@ func (e *encoder) assemble() error {
 			return err
 		}
 		for _, g := range e.graphs {
-			calls := append(e.net.frameCalls(g.plan, p, nil), gatherCalls(e.tables, g.sections, e.net.frameParameters(), e.own(e.at.scratch[p]))...)
-			if g.network[p], err = e.network.part(calls); err != nil {
-				return err
-			}
-			calls = e.hash.calls(e.own(e.at.hash), e.place(l.pictures, 1-p), 0)
-			calls = append(calls, encodeCalls(e.tables, g.sections, e.own(e.at.hash), e.own(e.at.scratch[p]))...)
-			if g.coding[p], err = e.coding.part(calls); err != nil {
+			if g.network[p], err = e.network.part(e.net.frameCalls(g.plan, p, nil)); err != nil {
 				return err
 			}
 		}
+	}
+	for k, coding := range e.coding {
+		for _, g := range e.graphs {
+			gather, err := e.network.part(gatherCalls(e.tables, g.sections, e.net.frameParameters(), e.own(e.at.scratch[k])))
+			if err != nil {
+				return err
+			}
+			encode, err := coding.part(e.undisturbed(encodeCalls(e.tables, g.sections, e.own(e.at.hash[k]), e.own(e.at.scratch[k]))))
+			if err != nil {
+				return err
+			}
+			g.gather, g.coding = append(g.gather, gather), append(g.coding, encode)
+		}
+	}
+	for n := range max(2, len(e.coding)) { // parities and stages in all their combinations
+		hash, err := e.output.part(e.hash.calls(e.own(e.at.hash[e.k(n)]), e.place(l.pictures, n+1), 0))
+		if err != nil {
+			return err
+		}
+		e.hashing = append(e.hashing, hash)
 	}
 	return nil
 }
@@ -224,8 +265,7 @@ func (e *encoder) Submit(f *inference.Frame) error {
 	s.graph = g
 	e.follow(s)
 	if g.needs.vectors {
-		e.search.after(e.prepare, n)
-		e.search.after(e.network, n-2) // which reads the vectors there
+		e.search.after(e.prepare, n) // and so after network n-2, which reads the vectors that n's replace
 		if f.Vectors != nil {
 			e.search.put(e.place(l.vectors, n), s.field)
 		} else {
@@ -240,25 +280,28 @@ func (e *encoder) Submit(f *inference.Frame) error {
 	}
 	e.search.done(n)
 
+	k, coding := e.k(n), e.coding[e.k(n)]
 	e.network.after(e.prepare, n)
 	e.network.after(e.search, n)
-	e.network.after(e.coding, n-2)
 	e.network.after(e.output, n-2)
 	e.network.poison(e.place(l.pictures, n+1), l.picture)
-	e.network.poison(e.own(e.at.scratch[n&1]), e.at.scratchBytes)
 	e.network.put(e.net.frameParameters(), s.params)
 	e.network.do(g.network[n&1])
+	e.network.after(coding, n-len(e.coding))
+	e.network.poison(e.own(e.at.scratch[k]), e.at.scratchBytes)
+	e.network.do(g.gather[k])
 	e.network.done(n)
 
-	e.coding.after(e.network, n)
-	e.coding.do(g.coding[n&1])
-	e.coding.done(n)
-
+	e.output.after(e.network, n)
+	e.output.do(e.hashing[n%len(e.hashing)])
 	if e.o.Pictures {
-		e.output.after(e.network, n)
 		e.output.get(s.picture, e.place(l.pictures, n+1))
 	}
 	e.output.done(n)
+
+	coding.after(e.output, n) // and so after the network
+	coding.do(g.coding[k])
+	coding.done(n)
 	if e.err != nil {
 		return e.failed()
 	}
@@ -295,7 +338,7 @@ func (e *encoder) Receive() (*inference.Coded, error) {
 
 // finish waits for what the device has coded and puts the vectors in front.
 func (e *encoder) finish(s *slot) (err error) {
-	if err := e.coding.event(s.number).sync(); err != nil {
+	if err := e.coding[e.k(s.number)].event(s.number).sync(); err != nil {
 		return err
 	}
 	hb, wb := e.blocksOf()

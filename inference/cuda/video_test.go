@@ -176,13 +176,13 @@ func (r *reel) same(want *reel) error {
 // device with and without the poison. Of the emulated families one shows what all orders do.
 func eachOrder(t *testing.T, sms []int, test func(t *testing.T, b *backend)) {
 	for _, sm := range sms {
-		for i, o := range []order{late, early, random} {
+		for i, o := range []order{late, early, eager, random} {
 			if sm != 80 && (o != random || testing.Short()) || o == late && testing.Short() {
 				continue
 			}
 			t.Run(fmt.Sprintf("impl=emulated/%s/order=%d", familyName(sm), i), func(t *testing.T) {
 				d := newEmulatedDevice()
-				d.order = o
+				d.order, d.pause = o, 2*time.Millisecond
 				test(t, &backend{name: emulation, sm: sm, capture: o != late, poison: true, open: func() (machine, error) { return newEmulated(d, sm), nil }})
 				if n := len(d.memory) + len(d.pinned) + len(d.lanes); n > 0 && !t.Failed() {
 					t.Errorf("%d blocks of memory and streams are left", n)
@@ -204,16 +204,28 @@ func eachOrder(t *testing.T, sms []int, test func(t *testing.T, b *backend)) {
 // Streams, pictures and hashes are those of the generic kernels with 1 and with 16 frames in flight, whatever the size,
 // both ways.
 func TestCoders(t *testing.T) {
-	for _, c := range []struct{ w, h, n, cut int }{{64, 64, 12, 5}, {130, 67, 5, 9}, {1, 1, 4, 9}} {
+	for _, c := range []struct {
+		w, h, n, cut int
+		sceneCut     bool // without, the host waits for nothing before it has submitted all it may
+	}{{64, 64, 9, 4, true}, {64, 128, 7, 99, false}, {130, 67, 4, 99, false}, {1, 1, 4, 99, true}} {
 		t.Run(fmt.Sprintf("%dx%d", c.w, c.h), func(t *testing.T) {
 			frames := video(c.w, c.h, c.n, c.cut)
-			want, err := encodeReel(frames, codingOptions(generic(t), 1))
+			options := func(b inference.Backend, inFlight int) codec.EncoderOptions {
+				o := codingOptions(b, inFlight)
+				o.SceneCut = c.sceneCut
+				return o
+			}
+			want, err := encodeReel(frames, options(generic(t), 1))
 			if err != nil {
 				t.Fatal(err)
 			}
 			eachOrder(t, families, func(t *testing.T, b *backend) {
-				for _, inFlight := range []int{1, inference.MaxInFlight} {
-					got, err := encodeReel(frames, codingOptions(b, inFlight))
+				several := []int{1, inference.MaxInFlight}
+				if b.name == emulation && b.capture { // one frame at a time leaves other orders nothing to show
+					several = several[1:]
+				}
+				for _, inFlight := range several {
+					got, err := encodeReel(frames, options(b, inFlight))
 					if err == nil {
 						err = got.same(&want)
 					}
@@ -325,7 +337,8 @@ func TestCodersAllocateNothing(t *testing.T) {
 	})
 }
 
-// A coder's network works on the caller's stream: what it has coded so far comes, and no more, while that is blocked.
+// A coder's network works on the caller's stream: nothing is coded while that is blocked, and all is while another one
+// is. Coders are opened before and closed after, since taking and giving back memory waits for the whole device.
 func TestCodersStream(t *testing.T) {
 	frames := video(64, 64, 5, 99)
 	want, err := encodeReel(frames, codingOptions(generic(t), 1))
@@ -340,10 +353,16 @@ func TestCodersStream(t *testing.T) {
 			}
 		}
 		for blocked, s := range streams {
+			o := codingOptions(b, 4)
+			e, err := b.OpenEncoderOn(streams[0], &inference.CodingOptions{Model: o.Model, W: 64, H: 64, InFlight: 4, Reach: o.Reach, Pictures: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Backend = openedBefore{b, staysOpen{e}}
 			got := make(chan error, 1)
 			release := block(t, s)
 			go func() {
-				r, err := encodeReel(frames, codingOptions(onStream{b, streams[0]}, 4))
+				r, err := encodeReel(frames, o)
 				if err == nil {
 					err = r.same(&want)
 				}
@@ -352,7 +371,7 @@ func TestCodersStream(t *testing.T) {
 			if blocked == 0 {
 				select {
 				case err := <-got:
-					t.Fatalf("frames were coded while their stream was blocked: %v", err)
+					t.Errorf("frames were coded while their stream was blocked: %v", err)
 				case <-time.After(100 * time.Millisecond):
 				}
 				release()
@@ -368,6 +387,9 @@ func TestCodersStream(t *testing.T) {
 			if blocked == 1 {
 				release()
 			}
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
 		}
 		for _, s := range streams {
 			if err := s.Close(); err != nil {
@@ -377,15 +399,19 @@ func TestCodersStream(t *testing.T) {
 	})
 }
 
-// onStream opens its coders on one stream.
-type onStream struct {
+// openedBefore is a backend whose encoder is there already.
+type openedBefore struct {
 	*backend
-	on *Stream
+	e inference.FrameEncoder
 }
 
-func (b onStream) OpenEncoder(o *inference.CodingOptions) (inference.FrameEncoder, error) {
-	return b.OpenEncoderOn(b.on, o)
+func (b openedBefore) OpenEncoder(*inference.CodingOptions) (inference.FrameEncoder, error) {
+	return b.e, nil
 }
+
+type staysOpen struct{ inference.FrameEncoder }
+
+func (staysOpen) Close() error { return nil }
 
 // Several coders of one device at a time, under one and under many processors.
 func TestCodersConcurrently(t *testing.T) {
