@@ -109,7 +109,7 @@ func exitWith(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, v := range []string{"PATH", "HOME", "TMPDIR", "NVCODEC_MODELS", "LD_LIBRARY_PATH", "NVCODEC_SOFTWARE_FREE"} {
+	for _, v := range []string{"PATH", "HOME", "TMPDIR", "NVCODEC_MODELS", "LD_LIBRARY_PATH", "NVCODEC_SOFTWARE_FREE", "NVCODEC_SOFTWARE_DEVICES"} {
 		cmd.Env = append(cmd.Env, v+"="+ts.Getenv(v))
 	}
 	var out, msg bytes.Buffer

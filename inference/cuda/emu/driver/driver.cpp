@@ -40,15 +40,16 @@ struct Graph {
   bool ended;
 };
 
-struct CUstream_st { Lane own, *into; Graph *capture; };
+struct CUstream_st { Lane own, *into; Graph *capture; CUcontext in; };
 struct CUevent_st { Point at; Graph *capture; };
 struct CUgraph_st { Graph *graph; };
 struct CUgraphExec_st { Graph *graph; };
 
 static std::mutex mu, running; // running: blocks of the emulation one at a time
-static CUctx_st context;
+static CUctx_st contexts[2]; // a device has one
 static thread_local CUcontext current;
-static std::map<CUdeviceptr, size_t> memory;
+struct Memory { size_t size; CUcontext in; };
+static std::map<CUdeviceptr, Memory> memory;
 static std::map<char *, size_t> pinned;
 static std::map<const KernelEntry *, CUfunction> functions;
 static std::set<CUstream> streams;
@@ -58,12 +59,12 @@ static std::set<Graph *> graphs;
 static int modules;
 static bool flip;
 
-#define CURRENT if (!current || !context.retained) return CUDA_ERROR_INVALID_CONTEXT
+#define CURRENT if (!current || !current->retained) return CUDA_ERROR_INVALID_CONTEXT
 
 static bool device(CUdeviceptr p, size_t n) {
   std::lock_guard<std::mutex> l(mu);
   auto i = memory.upper_bound(p);
-  return i != memory.begin() && (--i, p + n <= i->first + i->second);
+  return i != memory.begin() && (--i, p + n <= i->first + i->second.size && i->second.in == current);
 }
 static bool locked(const void *q, size_t n) {
   std::lock_guard<std::mutex> l(mu);
@@ -74,6 +75,7 @@ static bool locked(const void *q, size_t n) {
 static CUresult give(CUstream s, Task t) {
   std::lock_guard<std::mutex> l(mu);
   if (!streams.count(s)) return CUDA_ERROR_INVALID_HANDLE; // the default stream too: nothing may use it
+  if (s->in != current) return CUDA_ERROR_INVALID_CONTEXT;
   s->into->tasks.push_back(t);
   s->into->given++;
   return CUDA_SUCCESS;
@@ -134,19 +136,21 @@ extern "C" {
 CUresult cuInit(unsigned int) { return CUDA_SUCCESS; }
 CUresult cuDriverGetVersion(int *v) { *v = 13000; return CUDA_SUCCESS; }
 CUresult cuGetErrorName(CUresult, const char **name) { *name = "an error of the driver in software"; return CUDA_SUCCESS; }
-CUresult cuDeviceGetCount(int *n) { *n = 1; return CUDA_SUCCESS; }
-CUresult cuDeviceGet(CUdevice *d, int i) { *d = i; return i == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; }
+// NVCODEC_SOFTWARE_DEVICES is how many devices there are, at most 2; none can use what another has.
+static int count() { const char *n = getenv("NVCODEC_SOFTWARE_DEVICES"); return n && *n == '2' ? 2 : 1; }
+CUresult cuDeviceGetCount(int *n) { *n = count(); return CUDA_SUCCESS; }
+CUresult cuDeviceGet(CUdevice *d, int i) { *d = i; return i >= 0 && i < count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; }
 CUresult cuDeviceGetName(char *s, int n, CUdevice) { snprintf(s, n, "software"); return CUDA_SUCCESS; }
 CUresult cuDeviceTotalMem(size_t *n, CUdevice) { *n = (size_t)1 << 33; return CUDA_SUCCESS; }
 CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice) {
   *v = a == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR ? 9 : a == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT ? 2 : a == 97 /* shared memory of a block */ ? 227 << 10 : 0;
   return CUDA_SUCCESS;
 }
-CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice) { context.retained++; *c = &context; return CUDA_SUCCESS; }
-CUresult cuDevicePrimaryCtxRelease(CUdevice) {
-  if (--context.retained < 0) return CUDA_ERROR_INVALID_CONTEXT;
+CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) { contexts[d].retained++; *c = &contexts[d]; return CUDA_SUCCESS; }
+CUresult cuDevicePrimaryCtxRelease(CUdevice d) {
+  if (--contexts[d].retained < 0) return CUDA_ERROR_INVALID_CONTEXT;
   bool left = memory.size() + pinned.size() + streams.size() + events.size() + execs.size() + modules > 0;
-  return context.retained == 0 && left ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
+  return contexts[0].retained + contexts[1].retained == 0 && left ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext c) { current = c; return CUDA_SUCCESS; }
 
@@ -200,16 +204,16 @@ CUresult cuMemAlloc(CUdeviceptr *p, size_t n) {
   memset(m, 0xa5, size);
   *p = (CUdeviceptr)(m + size - (n + 255) / 256 * 256);
   std::lock_guard<std::mutex> l(mu);
-  memory[*p] = n;
+  memory[*p] = {n, current};
   return CUDA_SUCCESS;
 }
 CUresult cuMemFree(CUdeviceptr p) {
   CURRENT;
   std::lock_guard<std::mutex> l(mu);
   auto i = memory.find(p);
-  if (i == memory.end()) return CUDA_ERROR_INVALID_VALUE;
-  size_t size = (i->second + 4095) / 4096 * 4096;
-  munmap((char *)p + (i->second + 255) / 256 * 256 - size, size + 4096);
+  if (i == memory.end() || i->second.in != current) return CUDA_ERROR_INVALID_VALUE;
+  size_t size = (i->second.size + 4095) / 4096 * 4096;
+  munmap((char *)p + (i->second.size + 255) / 256 * 256 - size, size + 4096);
   memory.erase(i);
   return CUDA_SUCCESS;
 }
@@ -260,6 +264,7 @@ CUresult cuStreamCreateWithPriority(CUstream *s, unsigned flags, int priority) {
   if (flags != CU_STREAM_NON_BLOCKING || priority < -5 || priority > 0) return CUDA_ERROR_INVALID_VALUE;
   *s = new CUstream_st();
   (*s)->into = &(*s)->own;
+  (*s)->in = current;
   std::lock_guard<std::mutex> l(mu);
   streams.insert(*s);
   return CUDA_SUCCESS;
