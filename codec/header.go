@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"github.com/nvcodec/nvcodec/inference"
 	"github.com/nvcodec/nvcodec/yuv"
 )
 
@@ -59,9 +60,10 @@ const (
 var unspecifiedColour = yuv.Colour{Primaries: 2, Transfer: 2, Matrix: 2}
 
 // PaddedSize returns the size that the network works at: the picture's, rounded up to multiples of 64.
-func (h *Header) PaddedSize() (w, ht int) { return padTo64(h.W), padTo64(h.H) }
-
-func padTo64(n int) int { return (n + 63) &^ 63 }
+func (h *Header) PaddedSize() (w, ht int) {
+	s := inference.Padded(h.W, h.H)
+	return s.W, s.H
+}
 
 // check says what docs/FORMAT.md does not allow in h, naming the field.
 func (h *Header) check() (field string, err error) {

@@ -5,6 +5,9 @@ import "github.com/nvcodec/nvcodec/yuv"
 // Size is a padded picture size in luma samples: multiples of 64, at most MaxPixels together.
 type Size struct{ W, H int }
 
+// Padded is the size that the network works at for pictures of w x h.
+func Padded(w, h int) Size { return Size{(w + 63) &^ 63, (h + 63) &^ 63} }
+
 // MaxPixels is the largest padded picture.
 const MaxPixels = 1 << 27
 

@@ -29,7 +29,7 @@ type CodingOptions struct {
 }
 
 // Padded is the size that graphs work at.
-func (o *CodingOptions) Padded() Size { return Size{(o.W + 63) &^ 63, (o.H + 63) &^ 63} }
+func (o *CodingOptions) Padded() Size { return Padded(o.W, o.H) }
 
 // HasVectors tells whether the frames of a graph carry motion vectors.
 func (g *Graph) HasVectors() bool {

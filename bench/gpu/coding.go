@@ -74,28 +74,14 @@ func (b *bench) encodeFrames(r *recorder) (float64, error) {
 		if want := &r.frames[w.n]; c.Hash != want.hash || !bytes.Equal(c.Payload, want.payload) {
 			return fmt.Errorf("frame %d differs from the one of the stream", w.n)
 		}
-		w.frame()
 		return nil
 	}
-	for n := range r.frames {
+	return w.time(len(r.frames), o.InFlight, receive, func(n int) error {
 		if err := e.Load(b.show.at(n)); err != nil {
-			return 0, err
+			return err
 		}
-		if err := e.Submit(&r.frames[n].frame); err != nil {
-			return 0, err
-		}
-		if n+1-w.n == o.InFlight {
-			if err := receive(); err != nil {
-				return 0, err
-			}
-		}
-	}
-	for w.n < len(r.frames) {
-		if err := receive(); err != nil {
-			return 0, err
-		}
-	}
-	return w.median(), nil
+		return e.Submit(&r.frames[n].frame)
+	})
 }
 
 // decodeFrames times payloads to pictures and compares every hash.
@@ -115,25 +101,10 @@ func (b *bench) decodeFrames(r *recorder) (float64, error) {
 		if want := r.frames[w.n].hash; p.Hash != want {
 			return fmt.Errorf("frame %d decodes to another picture: hash %08x, want %08x", w.n, p.Hash, want)
 		}
-		w.frame()
 		return nil
 	}
-	for n := range r.frames {
+	return w.time(len(r.frames), o.InFlight, receive, func(n int) error {
 		f := &r.frames[n]
-		c := inference.CodedFrame{Graph: f.frame.Graph, QP: f.frame.QP, Threshold: f.frame.Threshold, Lanes: f.lanes, Payload: f.payload}
-		if err := d.Submit(&c); err != nil {
-			return 0, err
-		}
-		if n+1-w.n == o.InFlight {
-			if err := receive(); err != nil {
-				return 0, err
-			}
-		}
-	}
-	for w.n < len(r.frames) {
-		if err := receive(); err != nil {
-			return 0, err
-		}
-	}
-	return w.median(), nil
+		return d.Submit(&inference.CodedFrame{Graph: f.frame.Graph, QP: f.frame.QP, Threshold: f.frame.Threshold, Lanes: f.lanes, Payload: f.payload})
+	})
 }

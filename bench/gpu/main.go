@@ -152,7 +152,8 @@ func measure(ctx context.Context, o *options, pool *backends.Pool, m *inference.
 	defer place.Release()
 	b := &bench{o: o, backend: place.Backend, model: m, w: w, h: h, qp: qp, show: show}
 	l := line{model: m.Name, w: w, h: h, qp: qp, device: place.Device, kernels: place.Backend.Kernels(), memory: place.Need.Job + place.Need.Shared}
-	padded := fmt.Sprintf("%s %dx%d ", m.Name, (w+63)&^63, (h+63)&^63)
+	size := inference.Padded(w, h)
+	padded := fmt.Sprintf("%s %dx%d ", m.Name, size.W, size.H)
 	l.network = pair{network["encode "+padded+l.kernels], network["decode "+padded+l.kernels]}
 	if err := b.stream(ctx, &l); err != nil {
 		return err

@@ -46,6 +46,25 @@ func (w *watch) frame() {
 	}
 }
 
+// time submits frames 0..total-1, at most so many in flight, and receives each; it returns the median of the runs.
+func (w *watch) time(total, inFlight int, receive func() error, submit func(n int) error) (float64, error) {
+	for submitted := 0; w.n < total; {
+		if submitted < total {
+			if err := submit(submitted); err != nil {
+				return 0, err
+			}
+			if submitted++; submitted-w.n < inFlight {
+				continue
+			}
+		}
+		if err := receive(); err != nil {
+			return 0, err
+		}
+		w.frame()
+	}
+	return w.median(), nil
+}
+
 func (w *watch) median() float64 {
 	slices.Sort(w.runs)
 	return w.runs[len(w.runs)/2]
@@ -97,27 +116,21 @@ func (b *bench) encode(ctx context.Context, backend inference.Backend) (*bytes.B
 	}
 	defer enc.Abort()
 	w := &watch{o: b.o}
-	for n := range b.total() {
-		if err := enc.Submit(ctx, &yuv.Frame{Planes: *b.show.at(n), PTS: int64(n), Duration: 1}); err != nil {
-			return nil, 0, err
-		}
-		if now, most := enc.InFlight(); now == most {
-			if _, err := enc.Receive(ctx); err != nil {
-				return nil, 0, err
-			}
-			w.frame()
-		}
+	_, most := enc.InFlight()
+	receive := func() error {
+		_, err := enc.Receive(ctx)
+		return err
 	}
-	for now, _ := enc.InFlight(); now > 0; now-- {
-		if _, err := enc.Receive(ctx); err != nil {
-			return nil, 0, err
-		}
-		w.frame()
+	speed, err := w.time(b.total(), most, receive, func(n int) error {
+		return enc.Submit(ctx, &yuv.Frame{Planes: *b.show.at(n), PTS: int64(n), Duration: 1})
+	})
+	if err != nil {
+		return nil, 0, err
 	}
 	if _, err := enc.Close(); err != nil {
 		return nil, 0, err
 	}
-	return out, w.median(), nil
+	return out, speed, nil
 }
 
 // decode checks every picture's hash, as decoders do.

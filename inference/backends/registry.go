@@ -48,11 +48,6 @@ type Job struct {
 	NoWait   bool // do not wait for jobs that hold memory: one of them is the caller's own
 }
 
-// Size returns the padded size.
-func (j *Job) Size() inference.Size {
-	return inference.Size{W: (j.W + 63) &^ 63, H: (j.H + 63) &^ 63}
-}
-
 // Memory is what a job takes, in bytes.
 type Memory struct {
 	Job    int64 // of the device, for itself

@@ -62,6 +62,16 @@ func warmUp() int {
 // BenchmarkFrames is the network alone, with the copies of picture and symbols and without entropy coding: inter
 // frames, one at a time.
 func BenchmarkFrames(b *testing.B) {
+	eachNetwork(b, func(name string, back *Backend, m *inference.Model, size inference.Size) {
+		all := benchTakes(size)
+		var given []coded
+		b.Run("dir=encode/"+name, func(b *testing.B) { given = benchEncode(b, back, m, size, all) })
+		b.Run("dir=decode/"+name, func(b *testing.B) { benchDecode(b, back, m, size, all, given) })
+	})
+}
+
+// eachNetwork runs f for every model, device, family and size.
+func eachNetwork(b *testing.B, f func(name string, back *Backend, m *inference.Model, size inference.Size)) {
 	n, err := count()
 	if err != nil {
 		b.Skip(err)
@@ -74,15 +84,7 @@ func BenchmarkFrames(b *testing.B) {
 					continue
 				}
 				for _, size := range benchSizes() {
-					all := takes(1, size, 4) // intra, reset, inter, inter
-					for i := range all {
-						// Without a threshold, since a repeated frame meets other tables than the one whose symbols it is given.
-						all[i].frame.QP, all[i].frame.Threshold = 42, 0
-					}
-					name := fmt.Sprintf("model=%s/size=%dx%d/impl=cuda:%d,%s", m.Name, size.W, size.H, d, familyName(sm))
-					var given []coded
-					b.Run("dir=encode/"+name, func(b *testing.B) { given = benchEncode(b, back, m, size, all) })
-					b.Run("dir=decode/"+name, func(b *testing.B) { benchDecode(b, back, m, size, all, given) })
+					f(fmt.Sprintf("model=%s/size=%dx%d/impl=cuda:%d,%s", m.Name, size.W, size.H, d, familyName(sm)), back, m, size)
 				}
 				if err := back.Close(); err != nil {
 					b.Error(err)
@@ -90,6 +92,16 @@ func BenchmarkFrames(b *testing.B) {
 			}
 		}
 	}
+}
+
+// benchTakes are an intra frame, a reset and two inter frames at QP 42; without a threshold, since a repeated frame
+// meets other tables than the one whose symbols it is given.
+func benchTakes(size inference.Size) []take {
+	all := takes(1, size, 4)
+	for i := range all {
+		all[i].frame.QP, all[i].frame.Threshold = 42, 0
+	}
+	return all
 }
 
 func benchEncode(b *testing.B, back *Backend, m *inference.Model, size inference.Size, all []take) []coded {

@@ -48,7 +48,6 @@ type chainCase struct {
 	qp         int32
 	x          []int16
 	outs       [][]int16
-	acts       []bool
 	storeX     bool
 	what       string
 	skippedOut int // tail that is not stored, or -1

@@ -93,23 +93,8 @@ func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
 	for _, d := range f.Dec {
 		put(uint32(d), uint32(d>>32)<<16|uint32(d>>48))
 	}
-	h, err := m.host(int64(len(image)))
-	if err != nil {
-		return nil, err
-	}
-	copy(h, image)
-	if t.base, err = m.alloc(int64(len(image))); err == nil {
-		if err = m.upload(t.base, h); err == nil {
-			err = m.sync()
-		}
-		if err != nil {
-			m.free(t.base)
-		}
-	}
-	if e := m.freeHost(h); err == nil {
-		err = e
-	}
-	if err != nil {
+	var err error
+	if t.base, err = loadedImage(m, int64(len(image)), image); err != nil {
 		return nil, err
 	}
 	t.table = t.base

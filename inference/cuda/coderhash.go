@@ -78,26 +78,11 @@ func newPictureHash(m machine, w, h, paddedW, paddedH int) (*pictureHash, error)
 	for _, v := range rows {
 		put(v)
 	}
-	staged, err := m.host(int64(len(image)))
-	if err != nil {
+	var err error
+	if p.powers, err = loadedImage(m, hashBytes(h), image); err != nil {
 		return nil, err
 	}
-	copy(staged, image)
-	if p.powers, err = m.alloc(hashBytes(h)); err == nil {
-		p.parts = p.powers + pointer(aligned(int64(len(image))))
-		if err = m.upload(p.powers, staged); err == nil {
-			err = m.sync()
-		}
-		if err != nil {
-			m.free(p.powers)
-		}
-	}
-	if e := m.freeHost(staged); err == nil {
-		err = e
-	}
-	if err != nil {
-		return nil, err
-	}
+	p.parts = p.powers + pointer(aligned(int64(len(image))))
 	return p, nil
 }
 

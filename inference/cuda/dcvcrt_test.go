@@ -116,11 +116,7 @@ func BenchmarkDCVCRT(b *testing.B) {
 							if m == nil {
 								m = inferencetest.NewDCVCRT(1, c)
 							}
-							all := takes(1, size, 4)
-							for i := range all {
-								all[i].frame.QP, all[i].frame.Threshold = 42, 0
-							}
-							benchNetwork(b, back, m, size, all, given, encode)
+							benchNetwork(b, back, m, size, benchTakes(size), given, encode)
 						})
 					}
 					var given []coded

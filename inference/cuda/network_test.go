@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/nvcodec/nvcodec/inference"
@@ -12,33 +11,12 @@ import (
 // BenchmarkNetwork is the kernels of inter frames' networks and nothing else, frame behind frame: no copies, no entropy
 // coding, no waiting for the host. It is what the whole frames of BenchmarkFrames and bench/gpu can come near to.
 func BenchmarkNetwork(b *testing.B) {
-	n, err := count()
-	if err != nil {
-		b.Skip(err)
-	}
-	for _, m := range benchModels(b) {
-		for d := range n {
-			for _, sm := range families {
-				back, err := New(d, familyName(sm))
-				if err != nil {
-					continue
-				}
-				for _, size := range benchSizes() {
-					name := fmt.Sprintf("model=%s/size=%dx%d/impl=cuda:%d,%s", m.Name, size.W, size.H, d, familyName(sm))
-					all := takes(1, size, 4) // intra, reset, inter, inter
-					for i := range all {
-						all[i].frame.QP, all[i].frame.Threshold = 42, 0
-					}
-					var given []coded
-					b.Run("dir=encode/"+name, func(b *testing.B) { benchNetwork(b, back, m, size, all, &given, true) })
-					b.Run("dir=decode/"+name, func(b *testing.B) { benchNetwork(b, back, m, size, all, &given, false) })
-				}
-				if err := back.Close(); err != nil {
-					b.Error(err)
-				}
-			}
-		}
-	}
+	eachNetwork(b, func(name string, back *Backend, m *inference.Model, size inference.Size) {
+		all := benchTakes(size)
+		var given []coded
+		b.Run("dir=encode/"+name, func(b *testing.B) { benchNetwork(b, back, m, size, all, &given, true) })
+		b.Run("dir=decode/"+name, func(b *testing.B) { benchNetwork(b, back, m, size, all, &given, false) })
+	})
 }
 
 func benchNetwork(b *testing.B, back *Backend, m *inference.Model, size inference.Size, all []take, given *[]coded, encode bool) {

@@ -91,28 +91,15 @@ func uploadSearchTables(m machine, t *motion.Tables) (*searchTables, error) {
 	for _, p := range parts {
 		at = append(at, l.take(int64(len(p))))
 	}
-	base, err := m.alloc(l.bytes)
-	if err != nil {
-		return nil, fmt.Errorf("cuda: tables of the motion search: %w", err)
-	}
-	s := &searchTables{m: m, base: base, lambda: base + pointer(at[0]), search16: base + pointer(at[1]), rates: base + pointer(at[2]), list: base + pointer(at[3]), places: base + pointer(at[4])}
-	host, err := m.host(l.bytes)
-	if err == nil {
+	base, err := loaded(m, l.bytes, l.bytes, func(image []byte) {
 		for i, p := range parts {
-			copy(host[at[i]:], p)
+			copy(image[at[i]:], p)
 		}
-		if err = m.upload(base, host); err == nil {
-			err = m.sync()
-		}
-		if e := m.freeHost(host); err == nil {
-			err = e
-		}
-	}
+	})
 	if err != nil {
-		s.close()
 		return nil, fmt.Errorf("cuda: tables of the motion search: %w", err)
 	}
-	return s, nil
+	return &searchTables{m: m, base: base, lambda: base + pointer(at[0]), search16: base + pointer(at[1]), rates: base + pointer(at[2]), list: base + pointer(at[3]), places: base + pointer(at[4])}, nil
 }
 
 // raw is the memory of a slice.

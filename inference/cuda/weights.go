@@ -49,30 +49,15 @@ func loadWeights(m machine, model *inference.Model) (*weights, error) {
 	w := &weights{model: model, fused: map[string]*fusion{}, at: map[string]int64{}, sizes: map[string]int{}}
 	blobs := w.collect(m.family())
 	var err error
-	if w.base, err = m.alloc(w.bytes); err != nil {
-		return nil, err
-	}
-	if err := w.upload(m, blobs); err != nil {
-		m.free(w.base)
+	w.base, err = loaded(m, w.bytes, w.bytes, func(image []byte) {
+		for name, blob := range blobs {
+			copy(image[w.at[name]:], blob)
+		}
+	})
+	if err != nil {
 		return nil, err
 	}
 	return w, nil
-}
-
-func (w *weights) upload(m machine, blobs map[string][]byte) error {
-	host, err := m.host(w.bytes)
-	if err != nil {
-		return err
-	}
-	defer m.freeHost(host)
-	clear(host)
-	for name, blob := range blobs {
-		copy(host[w.at[name]:], blob)
-	}
-	if err := m.upload(w.base, host); err != nil {
-		return err
-	}
-	return m.sync()
 }
 
 // collect gives everything an offset and returns it by name.

@@ -13,7 +13,7 @@
 // Positions, channels and weights lie as in lin.cuh. A lane's 8 channels of a step go to four products: the order of input
 // channels is free where activations and weights agree.
 #pragma once
-#include "device.cuh"
+#include "tile.cuh"
 
 enum { exactSteps = 512 / 32, halfStageSteps = 8, halfVectors = 256 };
 
@@ -46,17 +46,6 @@ DEVICE u32x2 wider(u32 word) {
 // lowHalves and highHalves are the low and high bytes of two int16 numbers.
 DEVICE u32 lowHalves(u32 two) { return subtractHalves(permute(two, byteAbove, 0x4240), unsignedBase); }
 DEVICE u32 highHalves(u32 two) { return subtractHalves(permute(two ^ 0x80008000, byteAbove, 0x4341), signedBase); }
-
-// channels8 reads 8 channels of a position from channel at on; weights past the last channel are 0.
-template <bool Whole>
-DEVICE u32x4 channels8(const i16 *x, i32 at, i32 in) {
-  if (Whole) return *(const u32x4 *)(x + (at < in ? at : in - 8));
-  u32x4 w = {0, 0, 0, 0};
-  UNROLL for (int i = 0; i < 8; i++) {
-    if (at + i < in) w[i / 2] |= (u32)(unsigned short)x[at + i] << (i % 2 * 16);
-  }
-  return w;
-}
 
 // Floats holds the sums of a block since they last joined the integers, by position (g, g+8) and channel.
 struct Floats {
@@ -106,7 +95,7 @@ DEVICE void halfProducts(u32 (*sum)[16], const i16 *src, const u8 *packed, i32 b
   const i16 *x1 = src + (i64)(row1 < n ? row1 : n - 1) * in;
   i32 steps = (in + 31) / 32, at = lane % 4 * 8;
   const u32x4 *weights = (const u32x4 *)packed + (i64)block * steps * (halfVectors / 2);
-  u32x4 a = channels8<Whole>(x0, at, in), b = channels8<Whole>(x1, at, in);
+  u32x4 a = activations<Whole>(x0, at, in), b = activations<Whole>(x1, at, in);
   for (i32 first = 0; first < steps; first += halfStageSteps) {
     i32 here = steps - first < halfStageSteps ? steps - first : halfStageSteps;
     barrier(); // the stage before has been read
@@ -120,7 +109,7 @@ DEVICE void halfProducts(u32 (*sum)[16], const i16 *src, const u8 *packed, i32 b
     barrier();
     for (i32 k = 0; k < here; k++) {
       at += 32;
-      u32x4 nextA = channels8<Whole>(x0, at, in), nextB = channels8<Whole>(x1, at, in);
+      u32x4 nextA = activations<Whole>(x0, at, in), nextB = activations<Whole>(x1, at, in);
       halfStep(s, stage + k * halfVectors, a, b, lane);
       a = nextA;
       b = nextB;
@@ -130,49 +119,25 @@ DEVICE void halfProducts(u32 (*sum)[16], const i16 *src, const u8 *packed, i32 b
 }
 static_assert(exactSteps % halfStageSteps == 0, "sums join at the end of a stage");
 
-// A Place is what a block of threads computes: channel blocks first..last-1 at positions that for this thread begin at
-// row, and row + 8.
-struct Place {
-  i32 first, last, row;
-};
-DEVICE Place placeOf(i32 blocks, i32 each) {
-  i32 groups = (blocks + each - 1) / each;
-  Place p;
-  p.first = blockIndex() % groups * each;
-  p.last = p.first + each < blocks ? p.first + each : blocks;
-  p.row = blockIndex() / groups * 128 + threadIndex() / 32 * 16 + threadIndex() % 32 / 4;
-  return p;
-}
-
 DEVICE i16 finished(u32 sum, i32 bias, i32 mul, i32 shift) { return sat16(rnd(wide((i32)(sum + (u32)bias), mul), shift)); }
 
 // lin_fp16 is lin of lin.cuh.
 template <bool Whole>
 DEVICE void linHalf(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, const i32 *bias, const i32 *mul, i32 n, i32 in, i32 out, i32 shift, i32 each) {
-  Place place = placeOf((out + 63) / 64, each);
+  Share share = shareOf((out + 63) / 64, each);
   int lane = threadIndex() % 32;
-  for (i32 block = place.first; block < place.last; block++) {
+  for (i32 block = share.first; block < share.last; block++) {
     u32 sum[2][16];
-    halfProducts<Whole>(sum, src, packed, block, place.row, place.row + 8, n, in);
+    halfProducts<Whole>(sum, src, packed, block, share.row, share.row + 8, n, in);
     UNROLL for (int r = 0; r < 2; r++) {
-      i32 row = place.row + 8 * r;
+      i32 row = share.row + 8 * r;
       UNROLL for (int half = 0; half < 2; half++) {
         i32 c = block * 64 + lane % 4 * 16 + 8 * half;
         if (row >= n || c >= out) continue;
         i64 at = (i64)row * out + c;
         Run<8> y;
         UNROLL for (int i = 0; i < 8; i++) y.x[i] = finished(sum[r][8 * half + i], bias[c + i], mul[c + i], shift);
-        if (Whole) {
-          if (res) {
-            Run<8> x = load<8>(res + at);
-            UNROLL for (int i = 0; i < 8; i++) y.x[i] = sat16(x.x[i] + y.x[i]);
-          }
-          store<8>(dst + at, y);
-        } else {
-          UNROLL for (int i = 0; i < 8; i++) {
-            if (c + i < out) dst[at + i] = res ? sat16(res[at + i] + y.x[i]) : y.x[i];
-          }
-        }
+        storeRun<Whole>(dst, res, at, c, out, y);
       }
     }
   }
@@ -181,26 +146,18 @@ DEVICE void linHalf(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, 
 // lin_actsum4_fp16 is lin_actsum4 of lin.cuh: lane t has the four quarters of channels 4t..4t+3.
 template <bool Whole>
 DEVICE void linActSum4Half(i16 *dst, const i16 *src, const u8 *packed, const i32 *bias, const i32 *mul, i32 n, i32 in, i32 out, i32 shift, i32 f, i32 each) {
-  Place place = placeOf((out + 15) / 16, each);
+  Share share = shareOf((out + 15) / 16, each);
   int lane = threadIndex() % 32;
-  for (i32 block = place.first; block < place.last; block++) {
+  for (i32 block = share.first; block < share.last; block++) {
     u32 sum[2][16];
-    halfProducts<Whole>(sum, src, packed, block, place.row, place.row + 8, n, in);
+    halfProducts<Whole>(sum, src, packed, block, share.row, share.row + 8, n, in);
     i32 at = block * 64 + lane % 4 * 16, c = block * 16 + lane % 4 * 4;
     UNROLL for (int r = 0; r < 2; r++) {
-      i32 row = place.row + 8 * r;
+      i32 row = share.row + 8 * r;
       if (row >= n || c >= out) continue;
       i32 gated[4] = {0, 0, 0, 0};
       UNROLL for (int j = 0; j < 16; j++) gated[j % 4] += act(finished(sum[r][j], bias[at + j], mul[at + j], shift), f);
-      i16 y[4], *to = dst + (i64)row * out + c;
-      UNROLL for (int i = 0; i < 4; i++) y[i] = sat16(gated[i]);
-      if (Whole) {
-        *(u32x2 *)to = u32x2{(unsigned short)y[0] | (u32)(unsigned short)y[1] << 16, (unsigned short)y[2] | (u32)(unsigned short)y[3] << 16};
-      } else {
-        UNROLL for (int i = 0; i < 4; i++) {
-          if (c + i < out) to[i] = y[i];
-        }
-      }
+      storeGated<Whole>(dst + (i64)row * out + c, c, out, gated);
     }
   }
 }

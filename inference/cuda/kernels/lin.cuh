@@ -15,22 +15,10 @@
 // neighbouring tiles, which are what lane 4g+t gets of a product, are these 16. In the same way the 32 input channels
 // of a step are ordered so that the bytes that lane 4g+t gives are those of channels 8t..8t+7, one read of 16 bytes.
 #pragma once
-#include "device.cuh"
+#include "tile.cuh"
 
 // stageSteps is how many steps of 32 input channels have their weights in shared memory at once, 2 KiB each.
 enum { stageSteps = 8, stepVectors = 128 };
-
-// activations reads the 8 channels of a position from channel at on. Weights past the last channel are 0, so what
-// stands for such channels does not matter: with Whole, when in is a multiple of 8, the last 8 do.
-template <bool Whole>
-DEVICE u32x4 activations(const i16 *x, i32 at, i32 in) {
-  if (Whole) return *(const u32x4 *)(x + (at < in ? at : in - 8));
-  u32x4 w = {0, 0, 0, 0};
-  UNROLL for (int i = 0; i < 8; i++) {
-    if (at + i < in) w[i / 2] |= (u32)(unsigned short)x[at + i] << (i % 2 * 16);
-  }
-  return w;
-}
 
 struct Sums {
   i32 hi[2][16], lo[2][16]; // by position (g, g+8) and channel
@@ -138,20 +126,6 @@ DEVICE void products(Sums &s, const i16 *src, const u8 *packed, i32 block, i32 r
   }
 }
 
-// A Share is what a block of threads computes: channel blocks first..last-1 at positions that for this thread begin at
-// row, and row + 8.
-struct Share {
-  i32 first, last, row;
-};
-DEVICE Share shareOf(i32 blocks, i32 each) {
-  i32 groups = (blocks + each - 1) / each;
-  Share s;
-  s.first = blockIndex() % groups * each;
-  s.last = s.first + each < blocks ? s.first + each : blocks;
-  s.row = blockIndex() / groups * 128 + threadIndex() / 32 * 16 + threadIndex() % 32 / 4;
-  return s;
-}
-
 // lin is dst [n][out] = sat16(rnd(acc*mul, shift)), with res [n][out] or null added behind another sat16. bias and mul
 // are in the order of the weights, whole blocks of 64. dst may be res: a thread reads what it then writes.
 template <bool Whole>
@@ -175,17 +149,7 @@ DEVICE void linOf(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, co
               y.x[4 * q + i] = requantise(s.hi[r][j], s.lo[r][j], b[i], m[i], shift);
             }
           }
-          if (Whole) {
-            if (res) {
-              Run<8> x = load<8>(res + at);
-              UNROLL for (int i = 0; i < 8; i++) y.x[i] = sat16(x.x[i] + y.x[i]);
-            }
-            store<8>(dst + at, y);
-          } else {
-            UNROLL for (int i = 0; i < 8; i++) {
-              if (c + i < out) dst[at + i] = res ? sat16(res[at + i] + y.x[i]) : y.x[i];
-            }
-          }
+          storeRun<Whole>(dst, res, at, c, out, y);
         }
       }
     }
@@ -214,17 +178,7 @@ DEVICE void linActSum4Of(i16 *dst, const i16 *src, const u8 *packed, const i32 *
             sum[i] += act(requantise(s.hi[r][j], s.lo[r][j], b[i], m[i], shift), f);
           }
         }
-        i16 y[4];
-        UNROLL for (int i = 0; i < 4; i++) y[i] = sat16(sum[i]);
-        i16 *to = dst + (i64)row * out + c;
-        if (Whole) {
-          u32x2 w = {(unsigned short)y[0] | (u32)(unsigned short)y[1] << 16, (unsigned short)y[2] | (u32)(unsigned short)y[3] << 16};
-          *(u32x2 *)to = w;
-        } else {
-          UNROLL for (int i = 0; i < 4; i++) {
-            if (c + i < out) to[i] = y[i];
-          }
-        }
+        storeGated<Whole>(dst + (i64)row * out + c, c, out, sum);
       }
     }
   }
