@@ -27,14 +27,15 @@ def captured(f, times=2):
 
 class Feed:
     """Sequences run on from window to window. Buffers of each window length hold, in order: planes y [n+1,B,S,S,1] and uv, the frame before
-    the window first; qp [B]; vectors [n,B,S/16,S/16,2]; at [B], inter frames coded since the intra frame; new and reset [B]."""
+    the window first; qp [B]; better [B], the intra frame's QP above it; depth [B] of the QP pattern; vectors [n,B,S/16,S/16,2]; at [B], inter frames coded since the intra frame; new and reset [B]."""
 
-    def __init__(self, clips, rng, lengths, batch, size, stills, dev, graphs):
+    def __init__(self, clips, rng, lengths, batch, size, stills, ranges, dev, graphs):
+        """ranges: of better and depth"""
         self.clips, self.rng, self.lengths, self.batch, self.size, self.stills, self.dev = clips, rng, lengths, batch, size, stills, dev
-        self.tracks, self.qps = [None] * batch, np.zeros(batch)
-        qp, at = torch.zeros(batch, device=dev), torch.zeros(batch, dtype=torch.int64, device=dev)
+        self.tracks, self.qps, self.ranges = [None] * batch, np.zeros((3, batch)), ranges
+        qps, at = [torch.zeros(batch, device=dev) for _ in self.qps], torch.zeros(batch, dtype=torch.int64, device=dev)
         new, reset = torch.ones(batch, dtype=torch.bool, device=dev), torch.zeros(batch, dtype=torch.bool, device=dev)
-        self.buffers = {n: (torch.zeros(n + 1, batch, size, size, 1, device=dev), torch.zeros(n + 1, batch, size // 2, size // 2, 2, device=dev), qp,
+        self.buffers = {n: (torch.zeros(n + 1, batch, size, size, 1, device=dev), torch.zeros(n + 1, batch, size // 2, size // 2, 2, device=dev), *qps,
                             torch.zeros(n, batch, size // 16, size // 16, 2, dtype=torch.int32, device=dev), at, new, reset) for n in lengths}
         self.searches = {n: self._capture(n) for n in lengths} if graphs else {}
         self.side, self.queue = torch.cuda.Stream() if dev.type == "cuda" else None, []
@@ -57,15 +58,15 @@ class Feed:
         for i, t in enumerate(self.tracks):
             while t is None or t.at + n > t.length:
                 t = self.tracks[i] = self.clips.track(self.size, self.rng, self.stills, self._length())
-                self.qps[i] = self.rng.integers(0, 64)
+                self.qps[:, i] = self.rng.integers(0, 64), *(self.rng.uniform(*r) for r in self.ranges)
         at = np.array([t.at for t in self.tracks])
         at, new, reset = [torch.from_numpy(x).to(self.dev) for x in (at, at == 0, self.rng.random(self.batch) < RESET)]
         y, u = windows(self.tracks, n)
-        qp = torch.from_numpy(self.qps).to(self.dev, torch.float32)
+        qp, better, depth = torch.from_numpy(self.qps).to(self.dev, torch.float32)
         luma = torch.round((y[..., 0] + 0.5) * 255)
         lam = motion_lambda(qp) * torch.from_numpy(2.0 ** self.rng.uniform(-1, 1, self.batch)).to(self.dev, torch.float32)
         v = self._search(n, luma[1:].flatten(0, 1), luma[:-1].flatten(0, 1), lam.repeat(n)[:, None, None])
-        return y, u, qp, v.view(self.buffers[n][3].shape), at, new, reset
+        return y, u, qp, better, depth, v.view(self.buffers[n][5].shape), at, new, reset
 
     def _length(self):
         """of a sequence: any order of magnitude as often as any other"""

@@ -4,11 +4,12 @@
 #   remote.sh                                            only takes over the parts of the material that were copied there since
 #   remote.sh NAME GPU MINUTES [option of train.py …]    and starts
 #
-# NAME: nvc1-base or nvc1-lite, whose weights in models/src the run begins with (or resumes, if it was stopped). The material comes in parts: out/remote/part0,
-# then part1 and so on: partN/train is trained on as soon as it is there, part0/judge holds the held-out clips. Below ROOT (default
-# /tmp/train): the parts; log/NAME, what the run prints; ckpt/NAME-STEP.pt, averaged weights of every second minute, ckpt/NAME.pt the last,
-# ckpt/NAME-w.pt, -m1.pt, -m2.pt and .json to resume from.
-# Six tenths of the minutes go to windows of 4 or 7 inter frames, three tenths, at falling rate, to 7 or 13, the last to fixed point.
+# NAME: nvc1-base or nvc1-lite, whose weights in models/src the run begins with; or nvc1-base:RUN, several runs of one model. The material comes in parts:
+# out/remote/part0, then part1 and so on: partN/train is trained on as soon as it is there, part0/judge holds the held-out clips (parts.py makes them).
+# Below ROOT (default /tmp/train), with RUN for NAME where it is given: the parts; log/NAME, what the run prints; ckpt/NAME-STEP.pt, averaged weights of
+# every second minute, ckpt/NAME.pt the last, ckpt/NAME-w.pt, -m1.pt, -m2.pt and .json, from which the same command goes on where the run was stopped.
+# Six tenths of the minutes go to windows of 4 or 7 inter frames, three tenths, at falling rate, to 7 or 13, the last to fixed point; or PHASES says.
+# AFTER: a run's name; this one waits until that one is done. INIT: a checkpoint to begin with, in place of models/src.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=${ROOT:-/tmp/train} python=${PYTHON:-python3}
@@ -18,26 +19,30 @@ for part in "$here"/../out/remote/part*; do
 	if [ -d "$part" ] && [ ! -e "$to" ]; then cp -r "$part" "$to.part" && mv "$to.part" "$to"; fi # whole files only: a run may be looking
 done
 if [ $# = 0 ]; then ls -d "$root"/part*; exit; fi
-name=$1 gpu=$2 minutes=$3
+model=${1%%:*} name=${1#*:} gpu=$2 minutes=$3
 shift 3
-case $name in
+case $model in
 nvc1-base) width=192 ;;
 nvc1-lite) width=128 ;;
-*) echo "remote.sh: $name: want nvc1-base or nvc1-lite" >&2 && exit 2 ;;
+*) echo "remote.sh: $model: want nvc1-base or nvc1-lite" >&2 && exit 2 ;;
 esac
 out=$root/ckpt/$name code=$root/code/$name # a folder of each run's own: the checkout may be replaced while it goes on, and two may start at once
 mkdir -p "$code"
 cp "$here"/*.py "$here/../convert/frames.safetensors" "$code/"
-begin=(--init "$code/first.pt")
 if [ -e "$out.json" ]; then
 	begin=(--resume "$out")
 else
-	"$python" "$here/import.py" "$here/../models/src/$name.safetensors" "$code/first.pt"
+	begin=(--init "$code/first.pt")
+	if [ -n "${INIT:-}" ]; then cp "$INIT" "$code/first.pt"; else "$python" "$here/import.py" "$here/../models/src/$model.safetensors" "$code/first.pt"; fi
 fi
 phases=${PHASES:-$("$python" -c "m = $minutes; print('[[%g,[4,7],16,256,1e-4,5e-5],[%g,[7,13],12,256,5e-5,2e-6],[%g,[4,7],12,256,5e-6,1e-6,\"int16\"]]' % (m * 0.6, m * 0.3, m * 0.1))")}
 cd "$code"
 export CUDA_VISIBLE_DEVICES=$gpu PYTHONUNBUFFERED=1
-setsid nohup "$python" train.py --data "$root"/part{0,1,2,3,4,5,6,7,8,9}/train --watch --judge "$root/part0/judge" --out "$out.pt" "${begin[@]}" \
+before=
+if [ -n "${AFTER:-}" ]; then before=$(cat "$root/log/$AFTER.pid"); fi
+# shellcheck disable=SC2016 # the inner shell expands
+setsid nohup bash -c 'while [ -n "$0" ] && kill -0 "$0" 2>/dev/null; do sleep 1; done; exec "$@"' "$before" "$python" train.py --data "$root"/part{0,1,2,3,4,5,6,7,8,9}/train --watch --judge "$root/part0/judge" --out "$out.pt" "${begin[@]}" \
 	--ci $width --cp $width --seed 7 --calibrate frames.safetensors --keep 2 --state "$out" --phases "$phases" "$@" >>"$root/log/$name" 2>&1 </dev/null &
+echo $! >"$root/log/$name.pid"
 echo "remote.sh: $name on GPU $gpu for $minutes minutes, process $!, $root/log/$name"
-"$python" test_kernels.py >>"$root/log/$name-kernels" 2>&1 || echo "remote.sh: the fused kernels fail their test: $root/log/$name-kernels" >&2
+if [ -z "$before" ]; then "$python" test_kernels.py >>"$root/log/$name-kernels" 2>&1 || echo "remote.sh: the fused kernels fail their test: $root/log/$name-kernels" >&2; fi
