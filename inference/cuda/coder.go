@@ -200,8 +200,8 @@ func checkSections(sections []codedSection) error {
 
 // A coderLayout says where things begin in a coder's memory.
 type coderLayout struct {
-	sums, starts, zeros, entries, escapes, words, values int64
-	bytes                                                int64
+	sums, starts, entries, escapes, words, values int64
+	bytes                                         int64
 }
 
 func (l *coderLayout) take(p *int64, n int64) {
@@ -290,7 +290,7 @@ func decoderLayout(sections []codedSection) coderLayout {
 	l.take(&l.words, inputBytes(n))
 	l.take(&l.sums, 4*tiles)
 	l.take(&l.starts, 4*tiles)
-	l.take(&l.zeros, 4*tiles)
+	l.take(&l.escapes, tileSymbols/8*tiles)
 	l.take(&l.entries, 4*(n+(aheadRounds+1)*maxLanes)) // what is loaded ahead
 	l.take(&l.values, 2*(n+1))
 	return l
@@ -333,7 +333,7 @@ func decodeCalls(t *coderTables, sections []codedSection, level int, frame, scra
 	}
 	base := int64(0)
 	for _, r := range runsOf(these, first) {
-		list = append(list, call{kernel: "coder_list", grid: int(r.tiles), args: append(arg(scratch, at(l.sums+4*ahead), at(l.starts), at(l.zeros), at(l.entries), t.table, frame,
+		list = append(list, call{kernel: "coder_list", grid: int(r.tiles), args: append(arg(scratch, at(l.sums+4*ahead), at(l.starts), at(l.escapes), at(l.entries), t.table, frame,
 			base, r.tile, tiles, level, skip), r.args()...)})
 		scatter = append(scatter, call{kernel: "coder_scatter", grid: int(r.tiles), args: append(arg(scratch, at(l.values), at(l.starts), t.table, frame,
 			r.tile, tiles, level, last, v.limit, r.first, skip), r.args()...)})
@@ -342,6 +342,6 @@ func decodeCalls(t *coderTables, sections []codedSection, level int, frame, scra
 	}
 	all := append(begin, list...)
 	all = append(all, call{kernel: "coder_decode", grid: maxGroups, shared: int(max(wordRing+8*capacity, closingShared)),
-		args: arg(scratch, at(l.words), at(l.values), at(l.entries), at(l.zeros), entries, t.entriesOf[half], capacity, level, last)})
+		args: arg(scratch, at(l.words), at(l.values), at(l.entries), at(l.escapes), entries, t.entriesOf[half], capacity, level, last)})
 	return append(all, scatter...)
 }

@@ -415,7 +415,7 @@ func TestCoderDecode(t *testing.T) {
 		for seed := range cases(m, 130, 300) {
 			r := rand.New(rand.NewPCG(seed, 21))
 			kind, lanes := int(seed)%kindsOfSymbols, 1<<(seed%11)
-			ny := []int{0, 1, 2, 33, 500, 4095, 4096, 8192, 12290, 40000}[r.IntN(10)]
+			ny := []int{0, 1, 2, 33, 500, 4095, 4096, 8192, 12290, 140000}[r.IntN(10)]
 			nz := []int{0, 1, 17, 300, 4097}[r.IntN(5)]
 			if kind == escapesAll {
 				ny = min(ny, 4100)

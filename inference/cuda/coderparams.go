@@ -17,7 +17,7 @@ const (
 	tableHalf    = 64
 	wordRing     = 2048 // bytes of shared memory ahead of a decoder's tables
 
-	closingShared = 4*256 + 2*tileSymbols // bytes that closing a decoder's level takes
+	closingShared = 512 * 11 // bytes that closing a decoder's level takes
 )
 
 // frameParameters is what varies from frame to frame, in device memory. The network's kernels read the first two.

@@ -92,10 +92,12 @@ struct Lane {
   }
 };
 
+DEVICE void mark(u32 *bits, u32 n) { atomicOr(bits + n / 32, 1u << (n % 32)); }
+
 // decodeLevel decodes the symbols n0..n1-1 of all, as one warp: l is the thread's lane of 1<<logLanes, lane whether it
-// has one. values gets their numbers. The list has rounds of what does not matter behind its end.
+// has one. values gets their numbers, escapes a bit for each that is one. The list has rounds of what does not matter behind its end.
 template <bool Shared>
-DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *zeros, u32 n0, u32 n1, u32 l, u32 logLanes, bool lane, Entries<Shared> entries) {
+DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *escapes, u32 n0, u32 n1, u32 l, u32 logLanes, bool lane, Entries<Shared> entries) {
   u32 stride = 1u << logLanes;
   i32 round = n0 >> logLanes, last = (n1 - 1) >> logLanes;
   // Whole rounds are those from bottom on and below top.
@@ -110,7 +112,7 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *z
     u32 symbol = state.decode(words, how, active, entries);
     if (active) {
       values[n - n0] = (i16)symbol;
-      if (symbol == 0) zeros[(n - n0) / tileSymbols] = 1;
+      if (symbol == 0) mark(escapes, n - n0);
     } else {
       state.slot = before.slot, state.upper = before.upper;
     }
@@ -119,23 +121,21 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *z
   if (round < top) {
     // How a symbol decodes is loaded a batch of rounds ahead. Both bases are the lane's own, so that they stay in registers.
     enum { ahead = aheadRounds };
-    u32 later[ahead], n = ((u32)round << logLanes) - n0, least = 1, first = n;
+    u32 later[ahead], n = ((u32)round << logLanes) - n0, found = 0;
     const u32 *from = list + l + ahead * stride;
     i16 *to = values + l;
     auto whole = [&](u32 how) {
       u32 symbol = state.decode(words, how, lane, entries);
       if (lane) to[n] = (i16)symbol;
-      least = symbol < least ? symbol : least;
+      found = found << 1 | (symbol == 0); // the latest in bit 0
       n += stride;
     };
-    // An escape is rare enough to look for it again among all that the lane has just decoded.
-    auto escapes = [&]() {
-      if (any(lane && least == 0)) {
-        u32 last = (n - stride + l) / tileSymbols;
-        for (u32 tile = (first + l) / tileSymbols; lane && least == 0 && tile <= last; tile++) zeros[tile] = 1;
-        least = 1;
+    auto markFound = [&]() {
+      if (any(lane && found != 0)) {
+        for (u32 back = stride; found != 0; found >>= 1, back += stride) {
+          if (lane && found & 1) mark(escapes, n - back + l);
+        }
       }
-      first = n;
     };
     UNROLL for (int i = 0; i < ahead; i++) later[i] = list[l + n + i * stride];
     for (; round + ahead <= top; round += ahead) {
@@ -145,7 +145,7 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *z
         later[i] = from[n];
         whole(how);
       }
-      escapes();
+      markFound();
     }
     if (round < top) {
       words.refill();
@@ -153,7 +153,7 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *z
         if (round + i < top) whole(later[i]);
       }
       round = top;
-      escapes();
+      markFound();
     }
   }
   for (; round <= last; round++) part();
@@ -174,10 +174,21 @@ DEVICE u32 blockMin(u32 v) {
   return v;
 }
 
+// A Closing is what a block reads the values of escapes from, so many at a time: the one thread that reads them, one behind
+// the other, waits for shared memory only.
+struct Closing {
+  enum { window = 512, runSymbols = 512 }; // of symbols, those that a thread looks at
+  u32 which[window];
+  u16 words[2 * window]; // an escape takes two at most
+  i16 value[window];
+  u8 k[window];
+};
+
 // A Reader takes ranges from lane 0.
 struct Reader {
   const u16 *words;
-  u32 held, count, at, x;
+  u32 at, count; // words taken, and how many there are
+  u32 x;
   bool early;
 
   DEVICE_METHOD void advance(u32 start, u32 shift) {
@@ -185,7 +196,7 @@ struct Reader {
     if (x >= lowState) return;
     x <<= 16;
     if (at < count) {
-      x |= wordAt(words, at++, held);
+      x |= words[at++];
     } else {
       early = true;
     }
@@ -194,6 +205,7 @@ struct Reader {
 
 // escapeValue reads the value behind escape symbol number i, or says what is wrong with it.
 DEVICE Issue escapeValue(Reader &r, u32 i, u32 k, i16 *value) {
+  *value = 0;
   u32 slot = r.x & 0xffff;
   if (slot < 2) return Issue{noClass, i, 0, 0};
   u32 c = __builtin_clz(slot) - 16;
@@ -207,55 +219,62 @@ DEVICE Issue escapeValue(Reader &r, u32 i, u32 k, i16 *value) {
   return Issue{fine, 0, 0, 0};
 }
 
-// closeLevel says whether a group's words ended early, and has one thread read the values of the escapes; behind the last
-// level, whether every word is used and every lane at its start. What other blocks have just written is volatile.
-DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, volatile i16 *values, const u32 *list, const volatile u32 *zeros, u32 coded, u32 level, bool last) {
-  SHARED u32 stop;
-  // Nothing needs the decoding tables any more.
-  u32 *tileZeros = (u32 *)dynamicShared();
-  u16 *which = (u16 *)(tileZeros + 256);
+// closeLevel says whether a group's words ended early, and reads the values of the escapes; behind the last level, whether
+// every word is used and every lane at its start. What other blocks have just written is volatile.
+DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, const volatile u32x4 *escapes, u32 coded, u32 level, bool last) {
+  SHARED u32 stop, next, read;
+  Closing *c = (Closing *)dynamicShared(); // nothing needs the decoding tables any more
   u32 thread = (u32)threadIndex(), lanes = head->lanes, groups = (lanes + groupLanes - 1) / groupLanes;
   volatile u32 *at = head->at, *state = image->state;
   u32 early = blockMin(thread < groups && at[thread] > image->count[thread] ? thread : ~0u);
   if (thread == 0) {
+    next = at[0];
     stop = early != ~0u;
     if (stop) head->report.level[level] = Issue{endsEarly, early, 0, 0};
   }
-  Reader r{(const u16 *)(image + 1), image->begin[1], image->count[0], at[0], state[0], false};
-  u32 tiles = tilesOf(coded);
+  const u16 *words = (const u16 *)(image + 1);
+  u32 held = image->begin[1], count = image->count[0];
+  Reader r{c->words, 0, 0, state[0], false};
   barrier();
-  for (u32 base = 0; base < tiles && !stop; base += 256) {
-    u32 mine = base + thread < tiles ? zeros[base + thread] : 0;
-    barrier();
-    tileZeros[thread] = mine;
-    if (blockSum(mine) == 0) continue;
-    for (u32 tile = 0; tile < 256 && !stop; tile++) {
-      if (tileZeros[tile] == 0) continue;
-      u32 start = (base + tile) * tileSymbols, first = thread * threadSymbols, escaped = 0, total;
-      UNROLL for (int i = 0; i < threadSymbols; i++) {
-        u32 n = start + first + i;
-        if (n < coded && values[n] == 0) escaped |= 1 << i;
+  for (u32 base = 0; base < coded && !stop; base += 256 * Closing::runSymbols) {
+    u32 first = base + thread * Closing::runSymbols, bits[Closing::runSymbols / 32], mine = 0, total;
+    UNROLL for (int i = 0; i < Closing::runSymbols / 32; i += 4) {
+      u32x4 four = {0, 0, 0, 0};
+      if (first + i * 32 < coded) four = escapes[first / 128 + i / 4];
+      UNROLL for (int j = 0; j < 4; j++) {
+        bits[i + j] = four[j];
+        mine += __builtin_popcount(four[j]);
       }
-      u32 place = blockScan(__builtin_popcount(escaped), total);
-      UNROLL for (int i = 0; i < threadSymbols; i++) {
-        if (escaped >> i & 1) which[place++] = (u16)(first + i);
+    }
+    u32 before = blockScan(mine, total);
+    for (u32 from = 0; from < total && !stop; from += Closing::window) {
+      u32 place = before - from, here = total - from < Closing::window ? total - from : Closing::window;
+      UNROLL for (int i = 0; i < Closing::runSymbols / 32; i++) {
+        for (u32 left = bits[i]; left != 0; left &= left - 1, place++) {
+          if (place < here) c->which[place] = first + i * 32 + __builtin_ctz(left);
+        }
       }
       barrier();
-      for (u32 i = 0; thread == 0 && !stop && i < total; i++) {
-        u32 n = start + which[i];
-        i16 value = 0;
-        u32 k = list[n] >> 8 & 255;
-        Issue issue = escapeValue(r, n, k, &value);
-        values[n] = (i16)(value + 1 + k); // as if it were a symbol's number
+      for (u32 i = thread; i < here; i += 256) c->k[i] = (u8)(list[c->which[i]] >> 8);
+      for (u32 i = thread; i < 2 * here; i += 256) c->words[i] = (u16)wordAt(words, next + i, held);
+      barrier();
+      if (thread == 0) {
+        Issue issue{fine, 0, 0, 0};
+        u32 i = 0;
+        r.at = 0, r.count = count - next;
+        for (; i < here && issue.kind == fine; i++) issue = escapeValue(r, c->which[i], c->k[i], &c->value[i]);
         if (issue.kind != fine) head->report.level[level] = issue, stop = 1;
+        read = i, next += r.at;
       }
+      barrier();
+      for (u32 i = thread; i < read; i += 256) values[c->which[i]] = (i16)(c->value[i] + 1 + c->k[i]); // as if it were a symbol's number
       barrier();
     }
   }
   if (thread == 0) {
     if (!stop && r.early) head->report.level[level] = Issue{endsEarly, 0, 0, 0};
     state[0] = r.x;
-    at[0] = r.at;
+    at[0] = next;
   }
   if (!last) return;
   barrier();
@@ -278,7 +297,7 @@ DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, volatile i16 *val
 // coder_decode decodes the listed symbols of a level, a block each group of lanes, as its first warp. entries are those of
 // the level's half of the tables, of which there are count; they are copied to shared memory where capacity allows. The
 // last block to end closes the level.
-KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, u32 *zeros, const u32x2 *entries, i64 count, i64 capacity, i64 level, i64 last) {
+KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, u32 *escapes, const u32x2 *entries, i64 count, i64 capacity, i64 level, i64 last) {
   SHARED u32 closing;
   u32 group = (u32)blockIndex(), thread = (u32)threadIndex();
   u32 lanes = uniform(head->lanes), n0 = uniform(level ? head->coded[level - 1] : 0), n1 = uniform(head->coded[level]);
@@ -298,9 +317,9 @@ KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, co
     words.held = image->begin[group + 1] - image->begin[group];
     words.begin(uniform(head->at[group]));
     if (fits) {
-      x = decodeLevel(words, x, values, list, zeros, n0, n1, l, logLanes, lane, Entries<true>{entries});
+      x = decodeLevel(words, x, values, list, escapes, n0, n1, l, logLanes, lane, Entries<true>{entries});
     } else {
-      x = decodeLevel(words, x, values, list, zeros, n0, n1, l, logLanes, lane, Entries<false>{entries});
+      x = decodeLevel(words, x, values, list, escapes, n0, n1, l, logLanes, lane, Entries<false>{entries});
     }
     if (lane) image->state[l] = x;
     u32 at = words.at();
@@ -312,7 +331,7 @@ KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, co
   barrier();
   if (!closing) return;
   fence();
-  closeLevel(head, image, values, list, zeros, n1 - n0, (u32)level, last);
+  closeLevel(head, image, values, list, (const volatile u32x4 *)escapes, n1 - n0, (u32)level, last);
 }
 
 // coder_scatter puts a level's symbols into their places: 0 where a symbol is not coded, and in the place of one beyond

@@ -137,8 +137,13 @@ KERNEL_OF(128, 1) void coder_encode(EncoderHead *head, const u32x4 *entries, con
     u32 n0 = uniform(level ? head->coded[level - 1] : 0), n1 = uniform(head->coded[level]);
     u32 e0 = uniform(level ? head->escapes[level - 1] : 0), e1 = uniform(head->escapes[level]);
     if (group == 0) {
-      if (thread == 0) {
-        for (u32 e = e1; e > e0; e--) putEscape(pen, x, escapes[e - 1]);
+      for (u32 e = e1, count; e > e0; e -= count) { // a lane has each ready for the first
+        count = e - e0 < groupLanes ? e - e0 : groupLanes;
+        u32 escape = thread < count ? escapes[e - 1 - thread] : 0;
+        for (u32 i = 0; i < count; i++) {
+          u32 one = shuffle(escape, (int)i);
+          if (thread == 0) putEscape(pen, x, one);
+        }
       }
       pen.at = (i32)uniform((u32)pen.at);
     }

@@ -14,7 +14,7 @@ DEVICE u32 high(u32 a, u32 b) { return (u32)((u64)a * b >> 32); }
 DEVICE u32 shiftRight(u32 x, u32 by) { return x >> (by & 31); }
 DEVICE u32 shiftLeft(u32 x, u32 by) { return x << (by & 31); }
 DEVICE void atomicMin(u64 *p, u64 v) { *p = *p < v ? *p : v; }
-DEVICE void atomicXor(u32 *p, u32 v) { *p ^= v; }
+DEVICE void atomicOr(u32 *p, u32 v) { *p |= v; }
 DEVICE void fence() {}
 DEVICE void together(u32 &, u32 &, u32 &, u32 &) {}
 DEVICE void together(u32 &) {}
@@ -55,7 +55,7 @@ DEVICE u32 shiftLeft(u32 x, u32 by) {
 }
 
 DEVICE void atomicMin(u64 *p, u64 v) { asm volatile("red.min.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory"); }
-DEVICE void atomicXor(u32 *p, u32 v) { asm volatile("red.xor.b32 [%0], %1;" : : "l"(p), "r"(v) : "memory"); }
+DEVICE void atomicOr(u32 *p, u32 v) { asm volatile("red.or.b32 [%0], %1;" : : "l"(p), "r"(v) : "memory"); }
 
 // fence makes what this thread has written visible before what it writes later.
 DEVICE void fence() { asm volatile("membar.gl;" : : : "memory"); }
