@@ -67,49 +67,65 @@ struct Entries {
 
 // A Lane is what a thread decodes with. Its state is kept as upper<<16 | slot, so that a word takes the slot's place as it
 // comes. A round is a chain of waits, each for the one before, and a warp has nothing else to do: every instruction counts.
+//
+// Where symbols are worth little of a bit, no lane of the warp takes a word in most rounds. So each looks up its next entry
+// as if that were so, and while the entry comes the warp finds out whether it is; if not, all look again.
 struct Lane {
   u32 slot, upper;
-  u32 next;  // see Words
-  u32 lower; // the lanes below this one
+  u32 lo, hi; // the entry of the symbol to come
+  u32 next;   // see Words
+  u32 lower;  // the lanes below this one
 
-  // decode returns the next symbol; how is the entry of Tables of its table. A lane that is not active goes through the
+  // look fetches the entry for a symbol; how is the entry of Tables of its table.
+  template <bool Shared>
+  DEVICE_METHOD void look(u32 how, Entries<Shared> entries) {
+    u32x2 e = entries.at(how >> 16)[shiftRight(slot, how)];
+    lo = e[0], hi = e[1];
+  }
+
+  // decode returns the symbol whose entry is there, and fetches the next one's. A lane that is not active goes through the
   // same steps, with a state that means nothing but is below 2^32, and takes no word.
   template <bool Shared>
-  DEVICE_METHOD u32 decode(Words &words, u32 how, bool active, Entries<Shared> entries) {
+  DEVICE_METHOD u32 decode(Words &words, u32 how, u32 following, bool active, Entries<Shared> entries) {
     u32 outside = shiftLeft(~0u, how), bucket = shiftRight(slot, how), pos = slot & ~outside;
-    u32x2 e = entries.at(how >> 16)[bucket];
-    u32 lo = e[0], hi = e[1];
     bool left = pos < (lo & ~outside); // fewer bits than 16
     u32 yl = (lo >> 16) * upper + pos, yr = (hi >> 16) * upper + ((hi + pos) & 0xffff), y = left ? yl : yr;
+    u32 symbol = left ? bucket : shiftRight(lo & 0xffff, how);
     bool empty = active && y < lowState;
-    u32 votes = ballot(empty);
-    u32 word = shuffle(next, __builtin_popcount(votes & lower));
-    words.cursor += 2 * __builtin_popcount(votes);
-    next = words.next();
-    slot = empty ? word : y & 0xffff;
-    upper = empty ? y : y >> 16;
-    return left ? bucket : shiftRight(lo & 0xffff, how);
+    slot = y & 0xffff, upper = y >> 16;
+    look(following, entries);
+    together(lo, hi); // not put off until it is known whether it is wanted
+    if (__builtin_expect(any(empty), false)) {
+      u32 votes = ballot(empty), word = shuffle(next, __builtin_popcount(votes & lower));
+      words.cursor += 2 * __builtin_popcount(votes);
+      next = words.next();
+      if (empty) slot = word, upper = y;
+      look(following, entries);
+    }
+    return symbol;
   }
 };
 
 DEVICE void mark(u32 *bits, u32 n) { atomicOr(bits + n / 32, 1u << (n % 32)); }
 
 // decodeLevel decodes the symbols n0..n1-1 of all, as one warp: l is the thread's lane of 1<<logLanes, lane whether it
-// has one. values gets their numbers, escapes a bit for each that is one. The list has rounds of what does not matter behind its end.
+// has one. values gets their numbers, escapes a bit for each that is one. Behind the list's end is a round of entries of
+// Tables, and then rounds of what does not matter.
 template <bool Shared>
 DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *escapes, u32 n0, u32 n1, u32 l, u32 logLanes, bool lane, Entries<Shared> entries) {
   u32 stride = 1u << logLanes;
   i32 round = n0 >> logLanes, last = (n1 - 1) >> logLanes;
   // Whole rounds are those from bottom on and below top.
   i32 bottom = (n0 + stride - 1) >> logLanes, top = n1 >> logLanes;
-  Lane state{x & 0xffff, x >> 16, words.next(), lanesBefore()};
+  Lane state{x & 0xffff, x >> 16, 0, 0, words.next(), lanesBefore()};
   auto part = [&]() {
     u32 n = ((u32)round << logLanes) + l;
     bool active = lane && n >= n0 && n < n1;
     u32 how = list[active ? n - n0 : 0];
     words.refill();
     Lane before = state;
-    u32 symbol = state.decode(words, how, active, entries);
+    state.look(how, entries);
+    u32 symbol = state.decode(words, how, how, active, entries);
     if (active) {
       values[n - n0] = (i16)symbol;
       if (symbol == 0) mark(escapes, n - n0);
@@ -124,8 +140,8 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *e
     u32 later[ahead], n = ((u32)round << logLanes) - n0, found = 0;
     const u32 *from = list + l + ahead * stride;
     i16 *to = values + l;
-    auto whole = [&](u32 how) {
-      u32 symbol = state.decode(words, how, lane, entries);
+    auto whole = [&](u32 how, u32 following) {
+      u32 symbol = state.decode(words, how, following, lane, entries);
       if (lane) to[n] = (i16)symbol;
       found = found << 1 | (symbol == 0); // the latest in bit 0
       n += stride;
@@ -138,19 +154,20 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *e
       }
     };
     UNROLL for (int i = 0; i < ahead; i++) later[i] = list[l + n + i * stride];
+    state.look(later[0], entries);
     for (; round + ahead <= top; round += ahead) {
       words.refill();
       UNROLL for (int i = 0; i < ahead; i++) {
         u32 how = later[i];
         later[i] = from[n];
-        whole(how);
+        whole(how, later[(i + 1) % ahead]);
       }
       markFound();
     }
     if (round < top) {
       words.refill();
       UNROLL for (int i = 0; i < ahead; i++) {
-        if (round + i < top) whole(later[i]);
+        if (round + i < top) whole(later[i], later[(i + 1) % ahead]);
       }
       round = top;
       markFound();

@@ -96,10 +96,11 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
   }
 }
 
-// coder_list lists how each coded symbol of a level decodes: the table's entry of Tables. starts gets the number of the
-// first coded symbol of every tile, and escapes, which has a bit for each, is cleared. This launch has the tiles from firstTile
-// of the level's on, and base is the number of symbols in those before. Of y, blocks take tiles in turn and wait for
-// those that came before them to say how many symbols are coded, in counts, which are 0 until then.
+// coder_list lists how each coded symbol of a level decodes: the table's entry of Tables; behind the last stands a round
+// of some table's, since decoding looks a round ahead. starts gets the number of the first coded symbol of every tile, and
+// escapes, which has a bit for each, is cleared. This launch has the tiles from firstTile of the level's on, and base is the
+// number of symbols in those before. Of y, blocks take tiles in turn and wait for those that came before them to say how
+// many symbols are coded, in counts, which are 0 until then.
 KERNEL void coder_list(DecoderHead *head, u32 *counts, u32 *starts, u32x4 *escapes, u32 *list, const Tables *tables, const Frame *frame, i64 base, i64 firstTile, i64 tiles, i64 level, i64 skip, SECTIONS) {
   SHARED u32 table[tableHalf], turn;
   int thread = threadIndex();
@@ -127,6 +128,9 @@ KERNEL void coder_list(DecoderHead *head, u32 *counts, u32 *starts, u32x4 *escap
   place += start;
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     if (i < (int)s.valid && (i32)s.table(i) >= threshold) list[place++] = table[s.table(i) & (tableHalf - 1)];
+  }
+  if (tile + 1 == (u32)tiles) {
+    for (u32 i = thread; i < maxLanes; i += 256) list[start + total + i] = table[0];
   }
   if (thread < tileSymbols / 128) escapes[tile * (tileSymbols / 128) + thread] = u32x4{0, 0, 0, 0};
   if (thread > 0) return;

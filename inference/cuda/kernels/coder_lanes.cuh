@@ -17,6 +17,7 @@ DEVICE void atomicMin(u64 *p, u64 v) { *p = *p < v ? *p : v; }
 DEVICE void atomicOr(u32 *p, u32 v) { *p |= v; }
 DEVICE void fence() {}
 DEVICE void together(u32 &, u32 &, u32 &, u32 &) {}
+DEVICE void together(u32 &, u32 &) {}
 DEVICE void together(u32 &) {}
 #else
 #define DEVICE_METHOD __attribute__((device, always_inline))
@@ -62,6 +63,7 @@ DEVICE void fence() { asm volatile("membar.gl;" : : : "memory"); }
 
 // together keeps a compiler from computing some of four words only where it finds that they are wanted, or one in two ways.
 DEVICE void together(u32 &a, u32 &b, u32 &c, u32 &d) { asm volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d)); }
+DEVICE void together(u32 &a, u32 &b) { asm volatile("" : "+r"(a), "+r"(b)); }
 DEVICE void together(u32 &a) { asm volatile("" : "+r"(a)); }
 #endif
 
