@@ -138,7 +138,7 @@ func slots(o *inference.CodingOptions) int { return o.InFlight + 1 }
 func (c *coder) undisturbed(calls []call) []call {
 	for i := range calls {
 		if k := calls[i].kernel; k == "coder_encode" || k == "coder_decode" {
-			calls[i].shared = max(calls[i].shared, c.network.m.shared())
+			calls[i].shared = max(calls[i].shared, c.network.m.shared()-staticShared)
 		}
 	}
 	return calls

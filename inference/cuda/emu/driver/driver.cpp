@@ -177,7 +177,8 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 }
 CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute a, int v) {
   CURRENT;
-  if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || v > 227 << 10) return CUDA_ERROR_INVALID_VALUE;
+  const int mostStatic = 512; // what a kernel declares counts too
+  if (a != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || v > (227 << 10) - mostStatic) return CUDA_ERROR_INVALID_VALUE;
   f->shared = v;
   return CUDA_SUCCESS;
 }
