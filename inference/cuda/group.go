@@ -43,20 +43,36 @@ type groupLayer struct {
 	shift   int
 	taps    int
 	bytes   int // of a block's weights and constants
-	table   int // bytes of the table in shared memory
+	looks   looks
 	outcome outcome
 	wide    bool
+	stays   bool // activations stay in registers from block to block
 }
 
 // groupMemory is how much shared memory a block of threads can have.
 const groupMemory = 227 << 10
 
+// looks is a table as it lies in shared memory: so many copies of it that lanes seldom meet in a bank.
+type looks struct{ entries, copies int }
+
+const looksMemory = 80 << 10
+
+func newLooks(entries int) looks {
+	t := looks{entries, 32}
+	for t.bytes() > looksMemory {
+		t.copies /= 2
+	}
+	return t
+}
+
+// inRow is how many entries a row of 128 bytes has of each copy.
+func (t looks) inRow() int { return 128 / t.copies }
+func (t looks) bytes() int { return (t.entries + t.inRow() - 1) / t.inRow() * 128 }
+
 // newGroupLayer returns how these kernels compute a layer of weights [out][taps*in], or nil if they cannot. table is that
 // of looked and lookedSum, see foldTable.
 func newGroupLayer(l *kernel.Lin, taps int, o outcome, table []byte) *groupLayer {
-	g := &groupLayer{
-		in: l.In / taps, out: l.Out / o.parts(), steps: (l.In + 31) / 32, taps: taps, table: (len(table) + 15) / 16 * 16, outcome: o, wide: l.W16 != nil,
-	}
+	g := &groupLayer{in: l.In / taps, out: l.Out / o.parts(), steps: (l.In + 31) / 32, taps: taps, looks: newLooks(len(table)), outcome: o, wide: l.W16 != nil}
 	_, shift, ok := g.normalise(l)
 	if !ok || g.in%8 != 0 || g.out%8 != 0 || taps == 9 && g.in%128 != 0 || g.wide && o == gated || !g.choose() {
 		return nil
@@ -77,7 +93,7 @@ func (g *groupLayer) planes() int {
 
 // pack arranges weights and constants.
 func (g *groupLayer) pack(l *kernel.Lin) []byte {
-	mul, shift, _ := g.normalise(l)
+	mul, _, _ := g.normalise(l)
 	planes, perBlock := g.planes(), g.n/g.outcome.parts()
 	weights := g.n * 32 * planes * g.steps
 	packed := make([]byte, g.blocks*g.bytes)
@@ -99,13 +115,8 @@ func (g *groupLayer) pack(l *kernel.Lin) []byte {
 				at[from] = byte(l.W[row*l.In+i])
 			}
 		}
-		constant := part*perBlock + c
-		binary.LittleEndian.PutUint32(at[weights+4*constant:], uint32(mul[row]))
-		add := int64(l.Bias[row]) * int64(mul[row])
-		if shift > 0 {
-			add += 1 << (shift - 1)
-		}
-		binary.LittleEndian.PutUint64(at[weights+4*g.n+8*constant:], uint64(add))
+		binary.LittleEndian.PutUint32(at[weights+8*column:], uint32(mul[row]))
+		binary.LittleEndian.PutUint32(at[weights+8*column+4:], uint32(l.Bias[row]))
 	}
 	return packed
 }
@@ -128,30 +139,58 @@ func (g *groupLayer) normalise(l *kernel.Lin) (mul []int32, shift int, ok bool) 
 	return mul, 32, shift > 0
 }
 
+// A groupKernel computes blocks of n sums; steps is how many it has registers for, or 0 for any number.
+type groupKernel struct{ n, steps int }
+
+func (k groupKernel) name(name string) string {
+	if k.steps != 0 {
+		return fmt.Sprintf("%s_%dx%d", name, k.n, 32*k.steps)
+	}
+	return fmt.Sprintf("%s_%d", name, k.n)
+}
+
+// groupKernels are those that there are, by name, in order of preference.
+var groupKernels = map[string][]groupKernel{
+	"group_lin":         {{128, 8}, {64, 10}, {64, 12}, {128, 0}, {96, 0}, {64, 0}},
+	"group_gated":       {{128, 0}},
+	"group_looked":      {{128, 8}, {64, 10}, {64, 12}, {128, 0}, {64, 0}},
+	"group_lookedsum":   {{128, 8}, {128, 10}, {64, 12}, {128, 0}, {64, 0}},
+	"group_conv3":       {{128, 0}, {64, 0}},
+	"group_lin16":       {{64, 0}},
+	"group_looked16":    {{64, 0}},
+	"group_lookedsum16": {{64, 0}},
+	"group_conv316":     {{64, 0}, {32, 0}},
+}
+
 // choose takes the kernel whose blocks of channels fit and leave the least unused; it reports whether there is one.
 func (g *groupLayer) choose() bool {
 	o, planes := g.outcome, g.planes()
 	name := [...]string{"group_lin", "group_gated", "group_looked", "group_lookedsum"}[o]
-	sizes := [...][]int{{128, 96, 64}, {128}, {128, 64}, {128, 64}}[o]
 	if g.taps == 9 {
-		name, sizes = "group_conv3", []int{128, 64}
+		name = "group_conv3"
 	}
 	if planes == 2 {
-		name, sizes = name+"16", []int{64}
-		if g.taps == 9 {
-			sizes = []int{64, 32}
-		}
+		name += "16"
 	}
 	least := math.MaxInt
-	for _, n := range sizes {
-		each, bytes := n/o.parts(), n*(32*planes*g.steps+12)
+	for _, k := range groupKernels[name] {
+		each, bytes := k.n/o.parts(), k.n*(32*planes*g.steps+8)
 		blocks := (g.out + each - 1) / each
-		if bytes+g.table+8 <= groupMemory && blocks*each < least {
-			least = blocks * each
-			g.kernel, g.n, g.blocks, g.bytes = fmt.Sprintf("%s_%d", name, n), n, blocks, bytes
+		if k.steps != 0 && (k.steps != g.steps || g.in%32 != 0) || bytes+g.memory() > groupMemory || blocks*each >= least {
+			continue
 		}
+		least = blocks * each
+		g.kernel, g.n, g.blocks, g.bytes, g.stays = k.name(name), k.n, blocks, bytes, k.steps != 0
 	}
 	return g.kernel != ""
+}
+
+// memory is what a block of threads has in shared memory beside blocks of channels, with the first one's barrier.
+func (g *groupLayer) memory() int {
+	if g.outcome == looked || g.outcome == lookedSum {
+		return g.looks.bytes() + 16
+	}
+	return 8
 }
 
 // groupChannel returns which channel of which part of a block stands in a column of the product: a lane's two columns of
@@ -197,28 +236,35 @@ func foldTable(table []int16) []byte {
 	return folded
 }
 
-// tableBytes is how the kernels read a folded table: its length in a vector of its own, then whole vectors.
-func tableBytes(folded []byte) []byte {
-	b := make([]byte, 16+(len(folded)+15)/16*16)
-	binary.LittleEndian.PutUint32(b, uint32(len(folded)))
-	copy(b[16:], folded)
+// pack arranges a folded table as the kernels read it.
+func (t looks) pack(folded []byte) []byte {
+	b := make([]byte, t.bytes())
+	for i, v := range folded {
+		for c := range t.copies {
+			b[i/t.inRow()*128+c*t.inRow()+i%t.inRow()] = v
+		}
+	}
 	return b
 }
 
 // share divides the blocks of channels among groups of blocks of threads, and the positions among those of a group, so
 // that the last of them ends soonest; fetching a block's weights takes about two fifths of the time of computing 128
-// positions with them.
+// positions with them, and activations that stay in registers are worth half of it.
 func (g *groupLayer) share(n int64, processors int) (groups, each, share int) {
 	tiles := int((n + 63) / 64)
 	best := math.Inf(1)
 	for k := 1; k <= g.blocks; k++ {
 		s := (g.blocks + k - 1) / k
-		if s*(g.bytes+8)+g.table > groupMemory || (k-1)*s >= g.blocks {
+		if (s-1)*(g.bytes+8)+g.bytes+g.memory() > groupMemory || (k-1)*s >= g.blocks {
 			continue
 		}
 		e := min(max(1, processors/k), (tiles+1)/2)
 		waves := (k*e + processors - 1) / processors
-		cost := float64(waves*s) * (float64((tiles+2*e-1)/(2*e)) + 0.4)
+		rounds, blocks := float64((tiles+2*e-1)/(2*e)), float64(s)
+		if g.stays {
+			blocks += 0.5
+		}
+		cost := float64(waves) * (blocks*rounds + 0.4*float64(s))
 		if cost < best {
 			best, groups, each, share = cost, k, e, s
 		}
@@ -230,7 +276,7 @@ func (g *groupLayer) share(n int64, processors int) (groups, each, share int) {
 func callGroup(g *groupLayer, dst, src, res, packed, table pointer, n int64, f, h, w, r, processors int) call {
 	groups, each, share := g.share(n, processors)
 	return call{
-		kernel: g.kernel, grid: groups * each, shared: share*(g.bytes+8) + g.table,
-		args: arg(dst, src, res, packed, table, n, g.in, g.out, g.shift, f, g.blocks, groups, each, h, w, r),
+		kernel: g.kernel, grid: groups * each, shared: (share-1)*(g.bytes+8) + g.bytes + g.memory(),
+		args: arg(dst, src, res, packed, table, n, g.in, g.out, g.shift, f, g.blocks, groups, each, h, w, r, g.looks.entries-1, g.looks.copies),
 	}
 }

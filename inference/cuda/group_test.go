@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/nvcodec/nvcodec/inference/kernel"
@@ -98,14 +99,15 @@ func groupWant(l *kernel.Lin, o outcome, src, res []int16, table []int16, f uint
 }
 
 // groupSizes are channel counts that meet every edge of the kernels' blocks and stages.
-var groupSizes = [][2]int{{8, 8}, {32, 64}, {48, 96}, {64, 32}, {96, 192}, {120, 136}, {128, 128}, {160, 320}, {192, 256}, {320, 40}, {1024, 128}}
+var groupSizes = [][2]int{{8, 8}, {32, 64}, {48, 96}, {64, 32}, {96, 192}, {120, 136}, {128, 128}, {160, 320}, {192, 256}, {256, 256}, {320, 40}, {384, 192}, {1024, 128}}
 
 func TestGroup(t *testing.T) {
 	eachGroupMachine(t, func(t *testing.T, m *bench) {
-		for seed := range cases(m, 64, 200) {
+		ran := map[string]bool{}
+		for seed := range cases(m, 120, 240) {
 			r := rand.New(rand.NewPCG(seed, 21))
-			size := groupSizes[r.IntN(len(groupSizes))]
-			o, wide, f := outcome(seed%4), seed%3 == 2, uint(1+r.IntN(14))
+			size := groupSizes[seed%uint64(len(groupSizes))]
+			o, wide, f := outcome(seed/uint64(len(groupSizes))%4), seed%5 == 4, uint(1+r.IntN(14))
 			if wide && o == gated {
 				o = plain
 			}
@@ -130,6 +132,7 @@ func TestGroup(t *testing.T) {
 			if g == nil {
 				t.Fatalf("seed=%d: no kernel for %d to %d", seed, l.In, l.Out)
 			}
+			ran[g.kernel] = true
 			n := 1 + r.IntN(400)
 			src := fill16(r, n*l.In)
 			if l.W != nil && r.IntN(2) == 0 { // a position that drives the first output to the bound
@@ -149,7 +152,7 @@ func TestGroup(t *testing.T) {
 			s, w := upload(b, src), upload(b, g.pack(l))
 			var looks pointer
 			if folded != nil {
-				looks = upload(b, tableBytes(folded))
+				looks = upload(b, g.looks.pack(folded))
 			}
 			inPlace := res != nil && r.IntN(2) == 0
 			processors := 1 + r.IntN(5)
@@ -165,6 +168,16 @@ func TestGroup(t *testing.T) {
 				return callGroup(g, dst, s, from, w, looks, int64(n), int(f), 0, 0, 1, processors)
 			})
 			b.free()
+		}
+		for name, kernels := range groupKernels {
+			if testing.Short() {
+				break
+			}
+			for _, k := range kernels {
+				if name := k.name(name); !strings.Contains(name, "conv3") && !ran[name] {
+					t.Errorf("%s has not run", name)
+				}
+			}
 		}
 	})
 }
@@ -236,13 +249,13 @@ func TestGroupRefuses(t *testing.T) {
 func TestGroupShare(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for range 2000 {
-		g := &groupLayer{blocks: 1 + r.IntN(20), bytes: 16 * (1 + r.IntN(groupMemory/16-1)), table: 16 * r.IntN(200)}
-		if g.bytes+8+g.table > groupMemory {
+		g := &groupLayer{blocks: 1 + r.IntN(20), bytes: 16 * (1 + r.IntN(groupMemory/16-1)), outcome: outcome(r.IntN(4)), looks: newLooks(1 + r.IntN(8192)), stays: r.IntN(2) == 0}
+		if g.bytes+g.memory() > groupMemory {
 			continue
 		}
 		n, processors := int64(1+r.IntN(40000)), 1+r.IntN(200)
 		groups, each, share := g.share(n, processors)
-		if groups < 1 || each < 1 || groups*share < g.blocks || (groups-1)*share >= g.blocks || share*(g.bytes+8)+g.table > groupMemory || share != (g.blocks+groups-1)/groups {
+		if groups < 1 || each < 1 || groups*share < g.blocks || (groups-1)*share >= g.blocks || share*g.bytes+(share-1)*8+g.memory() > groupMemory || share != (g.blocks+groups-1)/groups {
 			t.Fatalf("%+v, %d positions on %d: %d groups of %d, %d blocks each", g, n, processors, groups, each, share)
 		}
 	}

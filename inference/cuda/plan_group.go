@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -22,7 +23,7 @@ type grouping struct {
 func (g *grouping) last() *inference.Node { return g.nodes[len(g.nodes)-1] }
 
 // looks names the table as the kernels read it.
-func (g *grouping) looks() string { return "looks|" + g.table }
+func (g *grouping) looks() string { return fmt.Sprintf("looks%d|%s", g.layer.looks.copies, g.table) }
 
 // groupings returns what these kernels compute of a graph but for the nodes that others do.
 func groupings(g *inference.Graph, tensors map[string]*inference.Tensor, taken func(n *inference.Node) bool) []*grouping {
@@ -169,7 +170,7 @@ func (w *weights) collectGroups(all []*grouping, blobs map[string][]byte) {
 			blobs[g.key] = g.layer.pack(l)
 		}
 		if g.table != "" && blobs[g.looks()] == nil {
-			blobs[g.looks()] = tableBytes(foldTable(w.model.Tensors[g.table].I16))
+			blobs[g.looks()] = g.layer.looks.pack(foldTable(w.model.Tensors[g.table].I16))
 		}
 	}
 }

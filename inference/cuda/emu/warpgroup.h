@@ -40,10 +40,8 @@ DEVICE void groupProduct(i32 *c, const u32 *a, u64 b, u32 more) {
 }
 
 DEVICE i32 sharedByte(u32 at) { return *nvcodec_emu_shared_at(at, 1); }
-DEVICE void sharedPair(u32 at, i32 *x) { __builtin_memcpy(x, nvcodec_emu_shared_at(at, 8), 8); }
-DEVICE void sharedPair(u32 at, i64 *x) { __builtin_memcpy(x, nvcodec_emu_shared_at(at, 16), 16); }
+DEVICE void sharedFour(u32 at, i32 *x) { __builtin_memcpy(x, nvcodec_emu_shared_at(at, 16), 16); }
 
 DEVICE i32 joined(i32 high, i32 low) { return (i32)(((u32)high << 8) + (u32)low); }
-DEVICE i64 multiplyAdd(i32 a, i32 b, i64 c) { return (i64)a * b + c; }
 DEVICE i32 positive(i32 x, i32 most) { return clamp32(x, 0, most); }
 DEVICE u32 saturated(i32 a, i32 b) { return (unsigned short)sat16(a) | (u32)(unsigned short)sat16(b) << 16; }

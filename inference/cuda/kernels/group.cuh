@@ -26,8 +26,8 @@ enum { stageSteps = 4, positionsOfGroup = 64 };
 struct Layer {
   i16 *dst;
   const i16 *src, *res;
-  const u8 *packed; // of each block of channels: weights, then for each channel mul (4 bytes) and what is added (8 bytes)
-  const u8 *table;  // behind its length in bytes, see look
+  const u8 *packed; // of each block of channels: weights, then mul and bias of each channel, see outcome
+  const u8 *table;  // as it lies in shared memory, see look
   i64 n;            // positions
   i64 in, out;
   i64 shift, f;
@@ -35,6 +35,7 @@ struct Layer {
   i64 groups; // of blocks of threads: each has its share of the channels
   i64 each;   // blocks of threads of a group: each has its share of the positions
   i64 h, w, r; // of the 3x3 convolution: its input's rows and columns, and its stride
+  i64 last, copies; // of the table: the number of its last entry, and how often it is there
 };
 
 // A Rows says where the activations of two positions stand: of a lin, or of the taps of a convolution.
@@ -87,89 +88,105 @@ struct GroupSums {
   i32 cross[Wide ? N / 2 : 1];
 };
 
-// stage multiplies S steps from the first on, whose activations are in raw, by way of hi and lo, and has raw hold those of
-// the next stage.
-template <int N, bool Wide, int S, bool Conv>
-DEVICE void stage(GroupSums<N, Wide> &s, u32x4 (*raw)[2], u32 (*hi)[4], u32 (*lo)[4], u32 weights, i32 first, const Rows<Conv> &rows, i32 next, i32 t) {
-  groupWait();
-  UNROLL for (int k = 0; k < S; k++) {
-    hold<2>(raw[k]);
-    UNROLL for (int r = 0; r < 2; r++) {
-      UNROLL for (int half = 0; half < 2; half++) {
-        lo[k][2 * half + r] = permute(raw[k][r][2 * half], raw[k][r][2 * half + 1], 0x6420);
-        hi[k][2 * half + r] = permute(raw[k][r][2 * half], raw[k][r][2 * half + 1], 0x7531);
-      }
+// planes makes the operands of a step of what was read for its two positions: x[0..3] of the high bytes, x[4..7] of the low
+// ones. The numbers read may stand in x.
+DEVICE void planes(u32 *x, u32x4 first, u32x4 second) {
+  u32x4 raw[2] = {first, second};
+  UNROLL for (int r = 0; r < 2; r++) {
+    UNROLL for (int half = 0; half < 2; half++) {
+      x[2 * half + r] = permute(raw[r][2 * half], raw[r][2 * half + 1], 0x7531);
+      x[4 + 2 * half + r] = permute(raw[r][2 * half], raw[r][2 * half + 1], 0x6420);
     }
-    hold<4>(hi[k]);
-    hold<4>(lo[k]);
   }
-  UNROLL for (int k = 0; k < stageSteps; k++) {
-    UNROLL for (int r = 0; r < 2; r++) raw[k][r] = activations(rows, r, next + k, t);
-  }
+  hold<8>(x);
+}
+
+// products begins those of S steps from the first on, whose planes are in x.
+template <int N, bool Wide, int S>
+DEVICE void products(GroupSums<N, Wide> &s, u32 (*x)[8], u32 weights, i32 first) {
   enum { plane = N * 32, planes = Wide ? 2 : 1 };
   groupFence();
   UNROLL for (int k = 0; k < S; k++) {
     u64 w = matrix(weights + (first + k) * planes * plane, 128, 256);
-    u32 more = first + k > 0;
-    groupProduct<N, true, true>(s.high, hi[k], w, more);
+    u32 *hi = x[k], *lo = x[k] + 4, more = first + k > 0;
+    groupProduct<N, true, true>(s.high, hi, w, more);
     if (Wide) {
       u64 wl = matrix(weights + (first + k) * planes * plane + plane, 128, 256);
-      groupProduct<N, false, true>(s.cross, lo[k], w, more);
-      groupProduct<N, true, false>(s.cross, hi[k], wl, 1);
-      groupProduct<N, false, false>(s.low, lo[k], wl, more);
+      groupProduct<N, false, true>(s.cross, lo, w, more);
+      groupProduct<N, true, false>(s.cross, hi, wl, 1);
+      groupProduct<N, false, false>(s.low, lo, wl, more);
     } else {
-      groupProduct<N, false, true>(s.low, lo[k], w, more);
+      groupProduct<N, false, true>(s.low, lo, w, more);
     }
   }
   groupCommit();
 }
 
-// Constants of output channels, in shared memory: what follows the products' sum is (acc*mul + add) >> shift, where add
-// holds bias*mul and the rounding.
-struct Constants {
-  u32 mul, add;
-};
-
-// requantised returns the number that saturates to output i. With int8 weights the host has scaled mul so that what is
-// shifted out of the product is its lower word and shift more bits.
-template <int N, bool Wide, bool Shifts>
-DEVICE i32 requantised(const GroupSums<N, Wide> &s, int i, i32 mul, i64 add, i32 shift) {
-  if (Wide) {
-    i64 acc = (i64)s.high[i] * 65536 + (i64)s.cross[i] * 256 + s.low[i];
-    return sat16((acc * mul + add) >> shift);
+// stage multiplies S steps from the first on, whose activations are in raw, by way of x, and has raw hold those of the
+// next stage.
+template <int N, bool Wide, int S, bool Conv>
+DEVICE void stage(GroupSums<N, Wide> &s, u32x4 (*raw)[2], u32 (*x)[8], u32 weights, i32 first, const Rows<Conv> &rows, i32 next, i32 t) {
+  groupWait();
+  UNROLL for (int k = 0; k < S; k++) {
+    hold<2>(raw[k]);
+    planes(x[k], raw[k][0], raw[k][1]);
   }
-  i32 low, high;
-  split(multiplyAdd(joined(s.high[i], s.low[i]), mul, add), low, high);
+  UNROLL for (int k = 0; k < stageSteps; k++) {
+    UNROLL for (int r = 0; r < 2; r++) raw[k][r] = activations(rows, r, next + k, t);
+  }
+  products<N, Wide, S>(s, x, weights, first);
+}
+
+// requantised returns the number that saturates to output i: (acc*mul + half) >> shift, acc being the sum with its bias and
+// half the rounding. With int8 weights the host has scaled mul so that what is shifted out of the product is its lower word
+// and shift more bits.
+template <int N, bool Wide, bool Shifts>
+DEVICE i32 requantised(const GroupSums<N, Wide> &s, int i, i32 mul, i32 bias, i32 shift) {
+  if (Wide) {
+    i64 acc = (i64)s.high[i] * 65536 + (i64)s.cross[i] * 256 + ((i64)s.low[i] + bias);
+    return sat16(rnd(acc * mul, shift));
+  }
+  i32 acc = (i32)((u32)joined(s.high[i], s.low[i]) + (u32)bias), low, high;
+  split(wide(acc, mul) + ((i64)1 << 31 << (Shifts ? shift : 0)), low, high);
   return Shifts ? high >> shift : high;
+}
+
+// A table in shared memory is rows of 128 bytes: as many entries as fit so many copies, copy after copy. Each lane has one of
+// the copies; where there are 32, no two lanes meet in a bank.
+struct Looks {
+  u32 base, last, inRow; // base: of this lane's copy; inRow: entries of a row, less one
+  u32 copies;
+};
+DEVICE Looks looksOf(const Layer &l, u32 table, i32 lane) {
+  u32 copies = (u32)l.copies, entries = 128 / copies;
+  return Looks{table + (u32)lane % copies * entries, (u32)l.last, entries - 1, copies};
 }
 
 // look is the table's value of sat16(y): max(y, 0) less the entry of |y|, of which the last serves all that are larger.
 // Such tables are what activations that are x or 0 far from 0 are but for a small even part.
-DEVICE i32 look(i32 y, u32 table, u32 last) {
-  u32 size = y < 0 ? 0u - (u32)y : (u32)y;
-  return positive(y, 32767) - sharedByte(table + (size < last ? size : last));
+DEVICE i32 look(i32 y, const Looks &k) {
+  u32 size = y < 0 ? 0u - (u32)y : (u32)y, i = size < k.last ? size : k.last;
+  return positive(y, 32767) - sharedByte(k.base + i * k.copies - (i & k.inRow) * (k.copies - 1));
 }
 
-// outcome stores what the sums of one block of channels become. Without Shifts the shift is 0.
+// outcome stores what the sums of one block of channels become. Without Shifts the shift is 0. Constants are mul and bias of
+// two channels, 16 bytes a lane, so that those of a read follow each other.
 template <int N, int Out, bool Wide, bool Shifts>
-DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, Constants k, u32 table, u32 last, i32 row, i32 block, i32 t) {
+DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, u32 constants, const Looks &looks, i32 row, i32 block, i32 t) {
   enum { parts = Out == Gated ? 4 : Out == LookedSum ? 2 : 1, tiles = N / 8 / parts };
   i32 shift = (i32)l.shift;
   UNROLL for (int quad = 0; quad < tiles / 4; quad++) {
-    i32 from = 32 * quad + 8 * t, c = block * (N / parts) + from;
+    i32 c = block * (N / parts) + 32 * quad + 8 * t;
     i32 y[2][8];
     UNROLL for (int part = 0; part < parts; part++) {
       UNROLL for (int q = 0; q < 4; q++) {
-        i32 at = part * (N / parts) + from + 2 * q;
-        i32 mul[2];
-        i64 add[2];
-        sharedPair(k.mul + 4 * at, mul);
-        sharedPair(k.add + 8 * at, add);
+        i32 tile = part * tiles + 4 * quad + q, k[4];
+        sharedFour(constants + 64 * tile + 16 * t, k);
         UNROLL for (int e = 0; e < 2; e++) {
           UNROLL for (int r = 0; r < 2; r++) {
-            i32 v = requantised<N, Wide, Shifts>(s, 4 * (part * tiles + 4 * quad + q) + 2 * r + e, mul[e], add[e], shift);
+            i32 v = requantised<N, Wide, Shifts>(s, 4 * tile + 2 * r + e, k[2 * e], k[2 * e + 1], shift);
             if (Out == Gated) v = act(clamp32(v, -32768, 32767), (i32)l.f);
-            if (Out == Looked || Out == LookedSum) v = look(v, table, last);
+            if (Out == Looked || Out == LookedSum) v = look(v, looks);
             y[r][2 * q + e] = part == 0 ? v : y[r][2 * q + e] + v;
           }
         }
@@ -191,27 +208,63 @@ DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, Constants k, u3
   }
 }
 
-template <int N, int Out, bool Conv, bool Wide>
+// finished waits for the products of a block of channels.
+template <int N, bool Wide>
+DEVICE void finished(GroupSums<N, Wide> &s) {
+  groupWait();
+  hold<N / 2>(s.high);
+  hold<N / 2>(s.low);
+  if (Wide) hold<N / 2>(s.cross);
+}
+
+template <int N, int Out, bool Wide>
+DEVICE void finish(const Layer &l, const GroupSums<N, Wide> &s, u32 constants, const Looks &looks, u32 tableBar, i32 row, i32 block, i32 t) {
+  if (Out == Looked || Out == LookedSum) phaseWait(tableBar);
+  if (l.shift != 0 || Wide)
+    outcome<N, Out, Wide, true>(l, s, constants, looks, row, block, t);
+  else
+    outcome<N, Out, Wide, false>(l, s, constants, looks, row, block, t);
+}
+
+// readAll reads the activations of all steps.
+template <int Steps>
+DEVICE void readAll(u32 (*x)[8], const Rows<false> &rows, i32 t) {
+  UNROLL for (int k = 0; k < Steps; k++) {
+    UNROLL for (int r = 0; r < 2; r++) {
+      u32x4 v = activations(rows, r, k, t);
+      UNROLL for (int i = 0; i < 4; i++) x[k][4 * r + i] = v[i];
+    }
+  }
+}
+
+// convolve computes a layer. With Steps input channels are 32 of these, whose planes stay in registers while all of a
+// block of threads' channels are computed; otherwise they are read for each block of channels, stage by stage.
+template <int N, int Out, bool Conv, bool Wide, int Steps>
 DEVICE void convolve(const Layer &l) {
-  enum { planes = Wide ? 2 : 1 };
-  u8 *memory = dynamicShared(); // the table, where its address is a constant; then weights, then barriers
+  enum { planesOf = Wide ? 2 : 1, Looking = Out == Looked || Out == LookedSum };
+  u8 *memory = dynamicShared(); // the table, weights, barriers
   i32 thread = threadIndex(), group = thread / 128, lane = thread % 32, t = lane % 4;
-  i32 steps = ((i32)l.in * (Conv ? 9 : 1) + 31) / 32, bytes = N * 32 * planes * steps, blob = bytes + N * 12;
+  i32 steps = Steps ? Steps : ((i32)l.in * (Conv ? 9 : 1) + 31) / 32, bytes = N * 32 * planesOf * steps, blob = bytes + N * 8;
   i32 share = ((i32)l.blocks + (i32)l.groups - 1) / (i32)l.groups, first = blockIndex() % (i32)l.groups * share;
   i32 count = (i32)l.blocks - first < share ? (i32)l.blocks - first : share;
-  u32 last = 0, size = 0;
-  if (Out == Looked || Out == LookedSum) {
-    last = *(const u32 *)l.table - 1;
-    size = (last + 16) / 16 * 16;
-    for (u32 i = thread; i < size / 16; i += 256) ((u32x4 *)memory)[i] = ((const u32x4 *)l.table)[1 + i];
+  u32 table = sharedAddress(memory), size = 0;
+  Looks looks = {};
+  if (Looking) {
+    looks = looksOf(l, table, lane);
+    size = (looks.last / (looks.inRow + 1) + 1) * 128;
   }
-  u32 table = sharedAddress(memory), base = table + size, bars = base + share * blob;
+  u32 base = table + size, bars = base + share * blob, tableBar = bars + 8 * share;
   if (thread == 0) {
     for (i32 i = 0; i < count; i++) phaseInit(bars + 8 * i);
+    if (Looking) phaseInit(tableBar);
     phaseReady();
     for (i32 i = 0; i < count; i++) {
       phaseExpect(bars + 8 * i, blob);
       fetch(base + i * blob, l.packed + (i64)(first + i) * blob, blob, bars + 8 * i);
+      if (Looking && i == 0) {
+        phaseExpect(tableBar, size);
+        fetch(table, l.table, size, tableBar);
+      }
     }
   }
   barrier();
@@ -223,9 +276,30 @@ DEVICE void convolve(const Layer &l) {
   UNROLL for (int i = 0; i < N / 2; i++) s.high[i] = s.low[i] = 0;
   UNROLL for (int i = 0; i < (Wide ? N / 2 : 1); i++) s.cross[i] = 0;
   Rows<Conv> rows;
-  u32x4 raw[stageSteps][2];
-  u32 hi[stageSteps][4], lo[stageSteps][4]; // the planes of a stage, which its products read until they are waited for
   place(rows, l, tile * positionsOfGroup + inTile);
+  if constexpr (Steps > 0) {
+    u32 x[Steps][8];
+    readAll<Steps>(x, rows, t);
+    for (; tile < tiles; tile += stride) {
+      i32 row = tile * positionsOfGroup + inTile;
+      UNROLL for (int k = 0; k < Steps; k++) {
+        hold<8>(x[k]);
+        planes(x[k], u32x4{x[k][0], x[k][1], x[k][2], x[k][3]}, u32x4{x[k][4], x[k][5], x[k][6], x[k][7]});
+      }
+      for (i32 i = 0; i < count; i++) {
+        u32 weights = base + i * blob;
+        phaseWait(bars + 8 * i);
+        products<N, Wide, Steps>(s, x, weights, 0);
+        if (i == count - 1) place(rows, l, row + stride * positionsOfGroup);
+        finished(s);
+        if (i == count - 1) readAll<Steps>(x, rows, t);
+        finish<N, Out, Wide>(l, s, weights + bytes, looks, tableBar, row, first + i, t);
+      }
+    }
+    return;
+  }
+  u32x4 raw[stageSteps][2];
+  u32 x[stageSteps][8]; // the planes of a stage, which its products read until they are waited for
   UNROLL for (int k = 0; k < stageSteps; k++) {
     UNROLL for (int r = 0; r < 2; r++) raw[k][r] = activations(rows, r, k, t);
   }
@@ -241,45 +315,48 @@ DEVICE void convolve(const Layer &l) {
   {                                                                                          \
     i32 next = done + S < steps ? done + S : 0;                                              \
     if (next == 0 && i == count - 1) place(rows, l, row + stride * positionsOfGroup);            \
-    stage<N, Wide, S>(s, raw, hi, lo, weights, done, rows, next, t);                                 \
+    stage<N, Wide, S>(s, raw, x, weights, done, rows, next, t);                                      \
     done += S;                                                                               \
   }
       while (done + 4 <= steps) STAGE(4)
       if (steps - done >= 2) STAGE(2)
       if (done < steps) STAGE(1)
 #undef STAGE
-      groupWait();
-      hold<N / 2>(s.high);
-      hold<N / 2>(s.low);
-      if (Wide) hold<N / 2>(s.cross);
-      Constants k = {weights + bytes, weights + bytes + 4 * N};
-      if (l.shift != 0 || Wide)
-        outcome<N, Out, Wide, true>(l, s, k, table, last, row, first + i, t);
-      else
-        outcome<N, Out, Wide, false>(l, s, k, table, last, row, first + i, t);
+      finished(s);
+      finish<N, Out, Wide>(l, s, weights + bytes, looks, tableBar, row, first + i, t);
     }
   }
 }
 
-#define GROUP(name, n, outcome, conv, wide)                                                                                       \
+#define GROUP(name, n, outcome, conv, wide, steps)                                                                                \
   KERNEL void name(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, const u8 *table, i64 positions, i64 in, i64 out, \
-                   i64 shift, i64 f, i64 blocks, i64 groups, i64 each, i64 h, i64 w, i64 r) {                                     \
-    Layer l = {dst, src, res, packed, table, positions, in, out, shift, f, blocks, groups, each, h, w, r};                        \
-    convolve<n, outcome, conv, wide>(l);                                                                                          \
+                   i64 shift, i64 f, i64 blocks, i64 groups, i64 each, i64 h, i64 w, i64 r, i64 last, i64 copies) {               \
+    Layer l = {dst, src, res, packed, table, positions, in, out, shift, f, blocks, groups, each, h, w, r, last, copies};          \
+    convolve<n, outcome, conv, wide, steps>(l);                                                                                   \
   }
-GROUP(group_lin_128, 128, Plain, false, false)
-GROUP(group_lin_96, 96, Plain, false, false)
-GROUP(group_lin_64, 64, Plain, false, false)
-GROUP(group_gated_128, 128, Gated, false, false)
-GROUP(group_looked_128, 128, Looked, false, false)
-GROUP(group_looked_64, 64, Looked, false, false)
-GROUP(group_lookedsum_128, 128, LookedSum, false, false)
-GROUP(group_lookedsum_64, 64, LookedSum, false, false)
-GROUP(group_conv3_128, 128, Plain, true, false)
-GROUP(group_conv3_64, 64, Plain, true, false)
-GROUP(group_lin16_64, 64, Plain, false, true)
-GROUP(group_looked16_64, 64, Looked, false, true)
-GROUP(group_lookedsum16_64, 64, LookedSum, false, true)
-GROUP(group_conv316_64, 64, Plain, true, true)
-GROUP(group_conv316_32, 32, Plain, true, true)
+GROUP(group_lin_128, 128, Plain, false, false, 0)
+GROUP(group_lin_96, 96, Plain, false, false, 0)
+GROUP(group_lin_64, 64, Plain, false, false, 0)
+GROUP(group_gated_128, 128, Gated, false, false, 0)
+GROUP(group_looked_128, 128, Looked, false, false, 0)
+GROUP(group_looked_64, 64, Looked, false, false, 0)
+GROUP(group_lookedsum_128, 128, LookedSum, false, false, 0)
+GROUP(group_lookedsum_64, 64, LookedSum, false, false, 0)
+GROUP(group_conv3_128, 128, Plain, true, false, 0)
+GROUP(group_conv3_64, 64, Plain, true, false, 0)
+GROUP(group_lin16_64, 64, Plain, false, true, 0)
+GROUP(group_looked16_64, 64, Looked, false, true, 0)
+GROUP(group_lookedsum16_64, 64, LookedSum, false, true, 0)
+GROUP(group_conv316_64, 64, Plain, true, true, 0)
+GROUP(group_conv316_32, 32, Plain, true, true, 0)
+// Those that have 256, 320 and 384 input channels.
+GROUP(group_lin_128x256, 128, Plain, false, false, 8)
+GROUP(group_looked_128x256, 128, Looked, false, false, 8)
+GROUP(group_lookedsum_128x256, 128, LookedSum, false, false, 8)
+GROUP(group_lin_64x320, 64, Plain, false, false, 10)
+GROUP(group_looked_64x320, 64, Looked, false, false, 10)
+GROUP(group_lookedsum_128x320, 128, LookedSum, false, false, 10)
+GROUP(group_lin_64x384, 64, Plain, false, false, 12)
+GROUP(group_looked_64x384, 64, Looked, false, false, 12)
+GROUP(group_lookedsum_64x384, 64, LookedSum, false, false, 12)
 #undef GROUP

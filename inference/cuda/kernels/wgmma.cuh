@@ -30,8 +30,7 @@ DEVICE i32 sharedByte(u32 at) {
   asm volatile("ld.shared.u8 %0, [%1];" : "=r"(d) : "r"(at));
   return d;
 }
-DEVICE void sharedPair(u32 at, i32 *x) { asm volatile("ld.shared.v2.s32 {%0,%1}, [%2];" : "=r"(x[0]), "=r"(x[1]) : "r"(at)); }
-DEVICE void sharedPair(u32 at, i64 *x) { asm volatile("ld.shared.v2.s64 {%0,%1}, [%2];" : "=l"(x[0]), "=l"(x[1]) : "r"(at)); }
+DEVICE void sharedFour(u32 at, i32 *x) { asm volatile("ld.shared.v4.s32 {%0,%1,%2,%3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at)); }
 
 // A phase of a barrier in shared memory ends when one thread has announced bytes and they have come.
 DEVICE void phaseInit(u32 bar) { asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(bar) : "memory"); }
@@ -107,13 +106,6 @@ DEVICE void groupProduct(i32 *c, const u32 *a, u64 b, u32 more) {
 DEVICE i32 joined(i32 high, i32 low) {
   i32 d;
   asm("mad.lo.s32 %0, %1, 256, %2;" : "=r"(d) : "r"(high), "r"(low));
-  return d;
-}
-
-// multiplyAdd is a*b + c in 64 bits, one instruction.
-DEVICE i64 multiplyAdd(i32 a, i32 b, i64 c) {
-  i64 d;
-  asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(d) : "r"(a), "r"(b), "l"(c));
   return d;
 }
 
