@@ -337,7 +337,8 @@ func describeCall(v *value, c call) line {
 			r := float64(v.group.nodes[0].Ints["r"])
 			reads *= r * r
 		}
-		if g.outcome == plain && len(v.in) == 2 {
+		reads += out * float64(len(v.lin().in)-1)
+		if v.node.Op == "add" {
 			reads += out
 		}
 		l.bytes = reads + out + float64(g.planes())*sums

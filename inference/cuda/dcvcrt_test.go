@@ -31,7 +31,8 @@ func TestDCVCRT(t *testing.T) {
 	}
 }
 
-// Where the kernels of warpgroups are, they compute every convolution of the published network, and its tables with them.
+// Where the kernels of warpgroups are, they compute every convolution of the published network, its tables with them, and
+// with int8 weights nothing at its largest resolution is a pass of its own that only moves or scales.
 func TestDCVCRTGroups(t *testing.T) {
 	for _, wide := range []bool{false, true} {
 		c := inferencetest.DCVCRTFull
@@ -53,6 +54,18 @@ func TestDCVCRTGroups(t *testing.T) {
 			}
 			if (n.Op == "lin" || n.Op == "conv3") && !grouped(f.groups, n) {
 				t.Errorf("wide %v: %s is computed another way", wide, n.Out)
+			}
+		}
+		p, err := newPlan(g, inference.Size{W: 128, H: 64}, true, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range p.values {
+			if v.sources != nil && v.place != nowhere && v.node.Stride == 8 && !wide {
+				t.Errorf("%s is computed for itself", v.node.Out)
+			}
+			if v.node.Op == "add" && v.group == nil {
+				t.Errorf("wide %v: %s is computed for itself", wide, v.node.Out)
 			}
 		}
 		if looks != 2*blocks {

@@ -272,11 +272,33 @@ func (g *groupLayer) share(n int64, processors int) (groups, each, share int) {
 	return groups, each, share
 }
 
-// callGroup computes a layer over n positions, of a convolution those that its input's h x w leave at stride r.
-func callGroup(g *groupLayer, dst, src, res, packed, table pointer, n int64, f, h, w, r, processors int) call {
-	groups, each, share := g.share(n, processors)
+// joins reports whether the layer can read two tensors, of which the first has so many channels, in the place of one.
+func (g *groupLayer) joins(first int) bool {
+	return g.outcome == plain && !g.wide && !g.stays && g.taps == 1 && g.in%32 == 0 && first%32 == 0 && (g.n == 64 || g.n == 128)
+}
+
+// A groupRun is one launch of a layer.
+type groupRun struct {
+	dst, src, res, outer, packed, table pointer // outer is a second residual
+	n                                   int64   // positions, of a convolution those that its input's h x w leave at stride r
+	f, h, w, r                          int
+
+	frame pointer // of a scale by table's row, or 0
+	scale int     // its shift
+
+	second pointer // where a second tensor's channels follow src's, which are split; src is d2s by r of h x w
+	split  int
+}
+
+func callGroup(g *groupLayer, run groupRun, processors int) call {
+	groups, each, share := g.share(run.n, processors)
+	name := g.kernel
+	if run.second != 0 {
+		name = fmt.Sprintf("group_joined_%d", g.n)
+	}
 	return call{
-		kernel: g.kernel, grid: groups * each, shared: (share-1)*(g.bytes+8) + g.bytes + g.memory(),
-		args: arg(dst, src, res, packed, table, n, g.in, g.out, g.shift, f, g.blocks, groups, each, h, w, r, g.looks.entries-1, g.looks.copies),
+		kernel: name, grid: groups * each, shared: (share-1)*(g.bytes+8) + g.bytes + g.memory(),
+		args: arg(run.dst, run.src, run.res, run.outer, run.packed, run.table, run.n, g.in, g.out, g.shift, run.f, g.blocks, groups, each, run.h, run.w, run.r,
+			g.looks.entries-1, g.looks.copies, run.frame, run.scale, run.second, run.split),
 	}
 }

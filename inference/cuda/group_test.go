@@ -132,8 +132,13 @@ func TestGroup(t *testing.T) {
 			if g == nil {
 				t.Fatalf("seed=%d: no kernel for %d to %d", seed, l.In, l.Out)
 			}
-			ran[g.kernel] = true
-			n := 1 + r.IntN(400)
+			job := groupRun{n: int64(1 + r.IntN(400)), f: int(f), r: 1}
+			joined := g.joins(32) && l.In > 32 && r.IntN(2) == 0
+			if joined {
+				job.h, job.w, job.r = 1+r.IntN(9), 1+r.IntN(9), 1+r.IntN(2)
+				job.n, job.split = int64(job.h*job.w*job.r*job.r), 32*(1+r.IntN(l.In/32-1))
+			}
+			n := int(job.n)
 			src := fill16(r, n*l.In)
 			if l.W != nil && r.IntN(2) == 0 { // a position that drives the first output to the bound
 				for i := range l.In {
@@ -149,25 +154,48 @@ func TestGroup(t *testing.T) {
 			}
 			want := groupWant(l, o, src, res, table, f)
 			b := &rig{t: t, m: m}
-			s, w := upload(b, src), upload(b, g.pack(l))
-			var looks pointer
+			job.packed = upload(b, g.pack(l))
 			if folded != nil {
-				looks = upload(b, g.looks.pack(folded))
+				job.table = upload(b, g.looks.pack(folded))
+			}
+			if joined {
+				first, second := splitTensor(src, l.In, job)
+				job.src, job.second = upload(b, first), upload(b, second)
+			} else {
+				job.src = upload(b, src)
+			}
+			if res != nil && r.IntN(2) == 0 {
+				outer := fill16(r, len(want))
+				kernel.Add(want, want, outer)
+				job.outer = upload(b, outer)
+			}
+			if o == plain && r.IntN(2) == 0 {
+				by, qp := fill(64*l.Out, func() int32 { return random32(r) }), r.IntN(64)
+				job.scale = 10 + r.IntN(30)
+				kernel.Generic().Scale(want, want, by[qp*l.Out:][:l.Out], uint(job.scale))
+				job.table, job.frame = upload(b, by), upload(b, []int32{int32(qp), 0})
 			}
 			inPlace := res != nil && r.IntN(2) == 0
 			processors := 1 + r.IntN(5)
-			what := fmt.Sprintf("seed=%d outcome %d wide %v %d to %d, n=%d, shift %d, F %d, in place %v, %d processors", seed, o, wide, l.In, l.Out, n, l.Shift, f, inPlace, processors)
+			what := fmt.Sprintf("seed=%d outcome %d wide %v %d to %d, shift %d, in place %v, %d processors, %+v", seed, o, wide, l.In, l.Out, l.Shift, inPlace, processors, job)
 			run(b, what, want, res, func(dst pointer) call {
-				from := dst
+				job.dst, job.res = dst, dst
 				switch {
 				case res == nil:
-					from = 0
+					job.res = 0
 				case !inPlace:
-					from = upload(b, res)
+					job.res = upload(b, res)
 				}
-				return callGroup(g, dst, s, from, w, looks, int64(n), int(f), 0, 0, 1, processors)
+				c := callGroup(g, job, processors)
+				ran[c.kernel] = true
+				return c
 			})
 			b.free()
+		}
+		for _, name := range []string{"group_joined_64", "group_joined_128"} {
+			if !testing.Short() && !ran[name] {
+				t.Errorf("%s has not job", name)
+			}
 		}
 		for name, kernels := range groupKernels {
 			if testing.Short() {
@@ -175,11 +203,24 @@ func TestGroup(t *testing.T) {
 			}
 			for _, k := range kernels {
 				if name := k.name(name); !strings.Contains(name, "conv3") && !ran[name] {
-					t.Errorf("%s has not run", name)
+					t.Errorf("%s has not job", name)
 				}
 			}
 		}
 	})
+}
+
+// splitTensor returns the two tensors that a run joins to src.
+func splitTensor(src []int16, in int, run groupRun) (first, second []int16) {
+	first, second = make([]int16, int(run.n)*run.split), make([]int16, int(run.n)*(in-run.split))
+	wide := run.w * run.r
+	for p := range int(run.n) {
+		y, x := p/wide, p%wide
+		from := ((y/run.r*run.w+x/run.r)*run.r+y%run.r)*run.r + x%run.r
+		copy(first[from*run.split:], src[p*in:][:run.split])
+		copy(second[p*(in-run.split):][:in-run.split], src[p*in+run.split:])
+	}
+	return first, second
 }
 
 func TestGroupConv3(t *testing.T) {
@@ -209,7 +250,7 @@ func TestGroupConv3(t *testing.T) {
 			b := &rig{t: t, m: m}
 			s, p := upload(b, src), upload(b, g.pack(l))
 			run(b, fmt.Sprintf("seed=%d conv3 %d to %d at %dx%d, stride %d", seed, in, out, w, h, stride), want, nil, func(dst pointer) call {
-				return callGroup(g, dst, s, 0, p, 0, int64(len(want)/out), 0, h, w, stride, 1+r.IntN(5))
+				return callGroup(g, groupRun{dst: dst, src: s, packed: p, n: int64(len(want) / out), h: h, w: w, r: stride}, 1+r.IntN(5))
 			})
 			b.free()
 		}

@@ -88,6 +88,7 @@ func newPlan(g *inference.Graph, s inference.Size, encode bool, f *fusion) (*pla
 	p.group(f.groups)
 	p.fuse(f.sums)
 	p.gather()
+	p.read()
 	p.join()
 	p.chain(f.chains)
 	p.split()

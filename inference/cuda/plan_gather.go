@@ -23,6 +23,8 @@ type source struct {
 	pack    *inference.Node
 }
 
+func (v *value) gathers() bool { return v.group == nil && gathers(v.node) }
+
 func gathers(n *inference.Node) bool {
 	return slices.Contains([]string{"requant", "scale", "clamp", "concat", "s2d", "d2s", "move", "pack"}, n.Op) && !(n.Op == "pack" && full(n))
 }
@@ -32,7 +34,7 @@ func gathers(n *inference.Node) bool {
 func (p *plan) gather() {
 	through := map[*value]bool{}
 	for _, v := range p.values {
-		through[v] = gathers(v.node) && len(v.readers) > 0 && !slices.ContainsFunc(v.readers, func(r *value) bool { return !readsThrough(r, v) })
+		through[v] = v.gathers() && len(v.readers) > 0 && !slices.ContainsFunc(v.readers, func(r *value) bool { return !readsThrough(r, v) })
 	}
 	for _, v := range p.values {
 		if x := v.clamped(); x != nil && !onlyClamps(x) {
@@ -41,7 +43,7 @@ func (p *plan) gather() {
 		if v.node.Op == "index" { // code_y reads v through it
 			through[v] = true
 		}
-		if !gathers(v.node) && v.node.Op != "index" {
+		if !v.gathers() && v.node.Op != "index" {
 			continue
 		}
 		in := v.in
@@ -120,7 +122,7 @@ func onlyClamps(v *value) bool {
 // readsThrough reports whether r can read what v reads instead of v: all that gather, latent coding through a clamp, and
 // a picture that the prediction is added to.
 func readsThrough(r, v *value) bool {
-	return gathers(r.node) || v.node.Op == "clamp" && r.clamped() == v || r.node.Op == "picture" && v.node.Op == "pack" && !full(v.node) && r.in[0] != v
+	return r.gathers() || v.node.Op == "clamp" && r.clamped() == v || r.node.Op == "picture" && v.node.Op == "pack" && !full(v.node) && r.in[0] != v
 }
 
 // join puts what v does behind what the sources of an input do, if a piece can do both.

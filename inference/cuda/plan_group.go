@@ -11,8 +11,8 @@ import (
 	"github.com/nvcodec/nvcodec/inference/kernel"
 )
 
-// A grouping is the nodes that one kernel of kernels/group.cuh computes: a lin or conv3, and the lookup and the sum behind
-// it, where nothing else reads what they read.
+// A grouping is the nodes that one kernel of kernels/group.cuh computes: a lin or conv3, and what is behind it, where nothing
+// else reads what they read: a lookup and a sum, a second residual, a scale.
 type grouping struct {
 	nodes []*inference.Node // the last one's value is left
 	layer *groupLayer
@@ -41,14 +41,13 @@ func groupings(g *inference.Graph, tensors map[string]*inference.Tensor, taken f
 			continue
 		}
 		nodes := []*inference.Node{n}
-		if n.Op == "lin" && len(n.In) == 1 {
-			for {
-				r := readers[nodes[len(nodes)-1].Out]
-				if len(r) != 1 || taken(r[0]) || !slices.Contains([]string{"lin lookup", "lin actsum4", "lookup sum2"}, nodes[len(nodes)-1].Op+" "+r[0].Op) {
-					break
-				}
-				nodes = append(nodes, r[0])
+		for {
+			last := nodes[len(nodes)-1]
+			r := readers[last.Out]
+			if len(r) != 1 || taken(r[0]) || !follows(last, r[0]) {
+				break
 			}
+			nodes = append(nodes, r[0])
 		}
 		for ; len(nodes) > 0; nodes = nodes[:len(nodes)-1] {
 			if x := newGrouping(nodes, tensors, folded); x != nil {
@@ -61,6 +60,19 @@ func groupings(g *inference.Graph, tensors map[string]*inference.Tensor, taken f
 		}
 	}
 	return all
+}
+
+// follows reports whether the kernel that computes n can compute its only reader too.
+func follows(n, reader *inference.Node) bool {
+	switch n.Op + " " + reader.Op {
+	case "lin lookup", "lin actsum4":
+		return len(n.In) == 1
+	case "lookup sum2", "lin scale":
+		return true
+	case "lin add":
+		return len(n.In) == 2 && reader.In[0] == n.Out
+	}
+	return false
 }
 
 // grouped reports whether one of these kernels computes a node.
@@ -125,11 +137,44 @@ func (p *plan) group(all []*grouping) {
 		v.group = g
 		for range g.nodes[1:] {
 			x := v.inner()
-			from := x.in[0]
-			from.readers[slices.Index(from.readers, x)] = v
+			for _, from := range x.in {
+				from.readers[slices.Index(from.readers, x)] = v
+			}
 			x.place, x.readers = nowhere, nil
 		}
 	}
+}
+
+// read has groupings read the parts of a concatenation where nothing else needs it whole.
+func (p *plan) read() {
+	for _, v := range p.values {
+		if v.group == nil {
+			continue
+		}
+		x := v.lin().in[0]
+		s := x.sources
+		if len(s) != 2 || x.place != inArena || x.node.Op != "concat" || !only(x, v) || !v.group.layer.joins(s[0].count) || !s[0].as(pieceHere, pieceFlat) || !s[1].as(pieceHere) {
+			continue
+		}
+		x.place, x.readers = nowhere, nil
+		for _, part := range s {
+			part.from.readers[slices.Index(part.from.readers, x)] = v
+		}
+	}
+}
+
+// as reports whether a source is its values as they are, in one of these places.
+func (s *source) as(kinds ...pieceKind) bool {
+	return slices.Contains(kinds, s.kind) && s.scale == nil && s.clamp == nil && s.requant == 0
+}
+
+// lin returns the value of a grouping's first node.
+func (v *value) lin() *value {
+	x := v
+	for range v.group.nodes[1:] {
+		x = x.in[0]
+	}
+	return x
 }
 
 // inner returns the first value of a grouping that has a place, from the one it leaves.
@@ -143,23 +188,34 @@ func (v *value) inner() *value {
 
 // compileGroup returns the launch that computes what a grouping leaves.
 func (s *session) compileGroup(v *value, parity int) call {
-	g, src := v.group, v
-	for range g.nodes {
-		src = src.in[0]
+	g, lin := v.group, v.lin()
+	at := func(v *value) pointer { return s.address(v, parity) }
+	src := lin.in[0]
+	run := groupRun{dst: at(v), packed: s.weights.pointer(g.key), n: v.positions(), f: g.nodes[0].F, h: src.h, w: src.w, r: 1}
+	switch n := g.last(); {
+	case g.table != "":
+		run.table = s.weights.pointer(g.looks())
+	case n.Op == "add":
+		run.outer = at(v.in[1])
+	case n.Op == "scale":
+		run.table, run.frame, run.scale = s.weights.pointer(n.Tensors["table"]), s.frameParameters(), n.Ints["shift"]
 	}
-	var res, table pointer
-	if g.layer.outcome == plain && len(v.in) == 2 {
-		res = s.address(v.in[1], parity)
+	if len(lin.in) == 2 {
+		run.res = at(lin.in[1])
 	}
-	if g.table != "" {
-		table = s.weights.pointer(g.looks())
+	if src.place == nowhere {
+		first, second := src.sources[0], src.sources[1]
+		run.src, run.second, run.split = at(first.from), at(second.from), first.count
+		if first.kind == pieceFlat {
+			run.h, run.w, run.r = first.from.h, first.from.w, first.r
+		}
+	} else {
+		run.src = at(src)
 	}
-	r := 1
 	if g.layer.taps == 9 {
-		r = g.nodes[0].Ints["r"]
+		run.r = g.nodes[0].Ints["r"]
 	}
-	return callGroup(g.layer, s.address(v, parity), s.address(src, parity), res, s.weights.pointer(g.key), table,
-		v.positions(), g.nodes[0].F, src.h, src.w, r, s.m.processors())
+	return callGroup(g.layer, run, s.m.processors())
 }
 
 // collectGroups adds the groupings' weights and tables.

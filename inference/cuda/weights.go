@@ -80,7 +80,7 @@ func (w *weights) collect(family int) map[string][]byte {
 		for i := range g.Nodes {
 			n := &g.Nodes[i]
 			t := w.model.Tensors[n.Tensors["w"]]
-			if grouped(f.groups, n) {
+			if grouped(f.groups, n) && n.Op != "scale" {
 				continue
 			}
 			if n.Op != "lin" || t.Type != "I8" {

@@ -9,7 +9,8 @@
 //
 // A block of threads is two warpgroups. It keeps the weights of its blocks of N output channels in shared memory, fetched
 // once, and each warpgroup takes 64 positions after the other on its own: one computes what its sums become while the other's
-// products run. Activations go from global memory to the registers of the products, four steps of 32 input channels ahead.
+// products run. Activations go from global memory to the registers of the products: all of them, while what the positions
+// before become is computed, or four steps of 32 input channels ahead.
 //
 // The host orders input channels so that the bytes that lane 4g+t gives to a step are those of channels 8t..8t+7, one read
 // of 16 bytes, and output channels so that the columns that the lane gets of four neighbouring tiles of 8 are channels
@@ -17,49 +18,75 @@
 #pragma once
 #include "wgmma.cuh"
 
-// What becomes of the sums: requantised and added to a residual; the gated sum of four activations; looked up in a
-// table; the sum of two that are looked up.
+// What becomes of the sums: requantised, with as many as two residuals and a scale by QP; the gated sum of four activations;
+// looked up in a table; the sum of two that are looked up.
 enum Outcome { Plain, Gated, Looked, LookedSum };
+
+// Where the activations are: in one tensor; in one, those of the taps of a 3x3 convolution; in two, one behind the other, the
+// first of which may have r*r positions' channels in one (d2s).
+enum Reading { Whole, Taps, Joined };
 
 enum { stageSteps = 4, positionsOfGroup = 64 };
 
 struct Layer {
   i16 *dst;
-  const i16 *src, *res;
+  const i16 *src, *res, *outer; // outer: the second residual
   const u8 *packed; // of each block of channels: weights, then mul and bias of each channel, see outcome
-  const u8 *table;  // as it lies in shared memory, see look
+  const void *table; // as it lies in shared memory, see look; or of a scale, [64][out]
   i64 n;            // positions
   i64 in, out;
   i64 shift, f;
   i64 blocks; // of N channels
   i64 groups; // of blocks of threads: each has its share of the channels
   i64 each;   // blocks of threads of a group: each has its share of the positions
-  i64 h, w, r; // of the 3x3 convolution: its input's rows and columns, and its stride
+  i64 h, w, r; // of the 3x3 convolution: its input's rows and columns, and its stride; Joined: of src
   i64 last, copies; // of the table: the number of its last entry, and how often it is there
+  const i32 *frame; // its QP, where there is a scale
+  i64 scale;        // its shift
+  const i16 *second;
+  i64 split; // Joined: channels of the first tensor
 };
 
-// A Rows says where the activations of two positions stand: of a lin, or of the taps of a convolution.
-template <bool Conv>
+// A Rows says where the activations of two positions stand.
+template <int Reading>
 struct Rows;
 template <>
-struct Rows<false> {
+struct Rows<Whole> {
   const i16 *x[2];
   i32 in;
 };
 template <>
-struct Rows<true> {
+struct Rows<Taps> {
   const i16 *src;
   i32 y[2], x[2], h, w, in;
 };
+template <>
+struct Rows<Joined> {
+  const i16 *x[2], *second[2];
+  i32 in, split;
+};
 
-DEVICE void place(Rows<false> &rows, const Layer &l, i32 row) {
+DEVICE void place(Rows<Joined> &rows, const Layer &l, i32 row) {
+  rows.in = (i32)l.in, rows.split = (i32)l.split;
+  i32 r = (i32)l.r, w = (i32)l.w;
+  UNROLL for (int i = 0; i < 2; i++) {
+    i32 p = row + 8 * i < l.n ? row + 8 * i : (i32)l.n - 1, from = p;
+    if (r > 1) {
+      i32 y = p / (w * r), x = p - y * (w * r);
+      from = ((y / r * w + x / r) * r + y % r) * r + x % r;
+    }
+    rows.x[i] = l.src + (i64)from * rows.split;
+    rows.second[i] = l.second + (i64)p * (rows.in - rows.split) - rows.split;
+  }
+}
+DEVICE void place(Rows<Whole> &rows, const Layer &l, i32 row) {
   rows.in = (i32)l.in;
   UNROLL for (int r = 0; r < 2; r++) {
     i32 p = row + 8 * r;
     rows.x[r] = l.src + (i64)(p < l.n ? p : l.n - 1) * rows.in;
   }
 }
-DEVICE void place(Rows<true> &rows, const Layer &l, i32 row) {
+DEVICE void place(Rows<Taps> &rows, const Layer &l, i32 row) {
   rows.src = l.src;
   rows.h = (i32)l.h, rows.w = (i32)l.w, rows.in = (i32)l.in;
   i32 r = (i32)l.r, width = rows.w / r;
@@ -72,11 +99,16 @@ DEVICE void place(Rows<true> &rows, const Layer &l, i32 row) {
 
 // activations reads 8 channels of a step for position r. Weights past the last channel are 0, so what stands for such
 // channels does not matter.
-DEVICE u32x4 activations(const Rows<false> &rows, int r, i32 step, i32 t) {
+DEVICE u32x4 activations(const Rows<Whole> &rows, int r, i32 step, i32 t) {
   i32 c = 32 * step + 8 * t;
   return *(const u32x4 *)(rows.x[r] + (c < rows.in ? c : rows.in - 8));
 }
-DEVICE u32x4 activations(const Rows<true> &rows, int r, i32 step, i32 t) {
+DEVICE u32x4 activations(const Rows<Joined> &rows, int r, i32 step, i32 t) {
+  i32 c = 32 * step + 8 * t;
+  if (c >= rows.in) c = rows.in - 8;
+  return *(const u32x4 *)((c < rows.split ? rows.x[r] : rows.second[r]) + c);
+}
+DEVICE u32x4 activations(const Rows<Taps> &rows, int r, i32 step, i32 t) {
   i32 steps = rows.in / 32, tap = step / steps, dy = tap / 3, y = rows.y[r] + dy, x = rows.x[r] + tap - 3 * dy;
   if (tap > 8 || y < 0 || y >= rows.h || x < 0 || x >= rows.w) return u32x4{0, 0, 0, 0};
   return *(const u32x4 *)(rows.src + (i64)(y * rows.w + x) * rows.in + (step - tap * steps) * 32 + 8 * t);
@@ -124,8 +156,8 @@ DEVICE void products(GroupSums<N, Wide> &s, u32 (*x)[8], u32 weights, i32 first)
 
 // stage multiplies S steps from the first on, whose activations are in raw, by way of x, and has raw hold those of the
 // next stage.
-template <int N, bool Wide, int S, bool Conv>
-DEVICE void stage(GroupSums<N, Wide> &s, u32x4 (*raw)[2], u32 (*x)[8], u32 weights, i32 first, const Rows<Conv> &rows, i32 next, i32 t) {
+template <int N, bool Wide, int S, int Reading>
+DEVICE void stage(GroupSums<N, Wide> &s, u32x4 (*raw)[2], u32 (*x)[8], u32 weights, i32 first, const Rows<Reading> &rows, i32 next, i32 t) {
   groupWait();
   UNROLL for (int k = 0; k < S; k++) {
     hold<2>(raw[k]);
@@ -169,6 +201,18 @@ DEVICE i32 look(i32 y, const Looks &k) {
   return positive(y, 32767) - sharedByte(k.base + i * k.copies - (i & k.inRow) * (k.copies - 1));
 }
 
+// added and scaled take numbers that are still to be saturated, and leave such numbers.
+DEVICE void added(i32 *y, const i16 *residual) {
+  Run<8> x = load<8>(residual);
+  UNROLL for (int i = 0; i < 8; i++) y[i] = clamp32(y[i], -32768, 32767) + x.x[i];
+}
+DEVICE void scaled(i32 *y, const i32 *by, i32 shift) {
+  UNROLL for (int half = 0; half < 2; half++) {
+    i32x4 m = *(const i32x4 *)(by + 4 * half);
+    UNROLL for (int i = 0; i < 4; i++) y[4 * half + i] = sat16(rnd(wide(clamp32(y[4 * half + i], -32768, 32767), m[i]), shift));
+  }
+}
+
 // outcome stores what the sums of one block of channels become. Without Shifts the shift is 0. Constants are mul and bias of
 // two channels, 16 bytes a lane, so that those of a read follow each other.
 template <int N, int Out, bool Wide, bool Shifts>
@@ -196,10 +240,9 @@ DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, u32 constants, 
       i32 p = row + 8 * r;
       if (p < l.n && c < l.out) {
         i64 to = (i64)p * l.out + c;
-        if (Out == Plain && l.res) {
-          Run<8> x = load<8>(l.res + to);
-          UNROLL for (int i = 0; i < 8; i++) y[r][i] = clamp32(y[r][i], -32768, 32767) + x.x[i];
-        }
+        if (Out == Plain && l.res) added(y[r], l.res + to);
+        if (Out == Plain && l.outer) added(y[r], l.outer + to);
+        if (Out == Plain && l.frame) scaled(y[r], (const i32 *)l.table + (i64)*l.frame * l.out + c, (i32)l.scale);
         u32x4 words;
         UNROLL for (int i = 0; i < 4; i++) words[i] = saturated(y[r][2 * i], y[r][2 * i + 1]);
         *(u32x4 *)(l.dst + to) = words;
@@ -228,7 +271,7 @@ DEVICE void finish(const Layer &l, const GroupSums<N, Wide> &s, u32 constants, c
 
 // readAll reads the activations of all steps.
 template <int Steps>
-DEVICE void readAll(u32 (*x)[8], const Rows<false> &rows, i32 t) {
+DEVICE void readAll(u32 (*x)[8], const Rows<Whole> &rows, i32 t) {
   UNROLL for (int k = 0; k < Steps; k++) {
     UNROLL for (int r = 0; r < 2; r++) {
       u32x4 v = activations(rows, r, k, t);
@@ -239,12 +282,12 @@ DEVICE void readAll(u32 (*x)[8], const Rows<false> &rows, i32 t) {
 
 // convolve computes a layer. With Steps input channels are 32 of these, whose planes stay in registers while all of a
 // block of threads' channels are computed; otherwise they are read for each block of channels, stage by stage.
-template <int N, int Out, bool Conv, bool Wide, int Steps>
+template <int N, int Out, int Reading, bool Wide, int Steps>
 DEVICE void convolve(const Layer &l) {
   enum { planesOf = Wide ? 2 : 1, Looking = Out == Looked || Out == LookedSum };
   u8 *memory = dynamicShared(); // the table, weights, barriers
   i32 thread = threadIndex(), group = thread / 128, lane = thread % 32, t = lane % 4;
-  i32 steps = Steps ? Steps : ((i32)l.in * (Conv ? 9 : 1) + 31) / 32, bytes = N * 32 * planesOf * steps, blob = bytes + N * 8;
+  i32 steps = Steps ? Steps : ((i32)l.in * (Reading == Taps ? 9 : 1) + 31) / 32, bytes = N * 32 * planesOf * steps, blob = bytes + N * 8;
   i32 share = ((i32)l.blocks + (i32)l.groups - 1) / (i32)l.groups, first = blockIndex() % (i32)l.groups * share;
   i32 count = (i32)l.blocks - first < share ? (i32)l.blocks - first : share;
   u32 table = sharedAddress(memory), size = 0;
@@ -275,7 +318,7 @@ DEVICE void convolve(const Layer &l) {
   GroupSums<N, Wide> s;
   UNROLL for (int i = 0; i < N / 2; i++) s.high[i] = s.low[i] = 0;
   UNROLL for (int i = 0; i < (Wide ? N / 2 : 1); i++) s.cross[i] = 0;
-  Rows<Conv> rows;
+  Rows<Reading> rows;
   place(rows, l, tile * positionsOfGroup + inTile);
   if constexpr (Steps > 0) {
     u32 x[Steps][8];
@@ -328,35 +371,38 @@ DEVICE void convolve(const Layer &l) {
   }
 }
 
-#define GROUP(name, n, outcome, conv, wide, steps)                                                                                \
-  KERNEL void name(i16 *dst, const i16 *src, const i16 *res, const u8 *packed, const u8 *table, i64 positions, i64 in, i64 out, \
-                   i64 shift, i64 f, i64 blocks, i64 groups, i64 each, i64 h, i64 w, i64 r, i64 last, i64 copies) {               \
-    Layer l = {dst, src, res, packed, table, positions, in, out, shift, f, blocks, groups, each, h, w, r, last, copies};          \
-    convolve<n, outcome, conv, wide, steps>(l);                                                                                   \
+#define GROUP(name, n, outcome, reading, wide, steps)                                                                             \
+  KERNEL void name(i16 *dst, const i16 *src, const i16 *res, const i16 *outer, const u8 *packed, const void *table, i64 positions, \
+                   i64 in, i64 out, i64 shift, i64 f, i64 blocks, i64 groups, i64 each, i64 h, i64 w, i64 r, i64 last, i64 copies, \
+                   const i32 *frame, i64 scale, const i16 *second, i64 split) {                                                   \
+    Layer l = {dst, src, res, outer, packed, table, positions, in, out, shift, f, blocks, groups, each, h, w, r, last, copies, frame, scale, second, split}; \
+    convolve<n, outcome, reading, wide, steps>(l);                                                                                \
   }
-GROUP(group_lin_128, 128, Plain, false, false, 0)
-GROUP(group_lin_96, 96, Plain, false, false, 0)
-GROUP(group_lin_64, 64, Plain, false, false, 0)
-GROUP(group_gated_128, 128, Gated, false, false, 0)
-GROUP(group_looked_128, 128, Looked, false, false, 0)
-GROUP(group_looked_64, 64, Looked, false, false, 0)
-GROUP(group_lookedsum_128, 128, LookedSum, false, false, 0)
-GROUP(group_lookedsum_64, 64, LookedSum, false, false, 0)
-GROUP(group_conv3_128, 128, Plain, true, false, 0)
-GROUP(group_conv3_64, 64, Plain, true, false, 0)
-GROUP(group_lin16_64, 64, Plain, false, true, 0)
-GROUP(group_looked16_64, 64, Looked, false, true, 0)
-GROUP(group_lookedsum16_64, 64, LookedSum, false, true, 0)
-GROUP(group_conv316_64, 64, Plain, true, true, 0)
-GROUP(group_conv316_32, 32, Plain, true, true, 0)
+GROUP(group_lin_128, 128, Plain, Whole, false, 0)
+GROUP(group_lin_96, 96, Plain, Whole, false, 0)
+GROUP(group_lin_64, 64, Plain, Whole, false, 0)
+GROUP(group_gated_128, 128, Gated, Whole, false, 0)
+GROUP(group_looked_128, 128, Looked, Whole, false, 0)
+GROUP(group_looked_64, 64, Looked, Whole, false, 0)
+GROUP(group_lookedsum_128, 128, LookedSum, Whole, false, 0)
+GROUP(group_lookedsum_64, 64, LookedSum, Whole, false, 0)
+GROUP(group_conv3_128, 128, Plain, Taps, false, 0)
+GROUP(group_conv3_64, 64, Plain, Taps, false, 0)
+GROUP(group_joined_128, 128, Plain, Joined, false, 0)
+GROUP(group_joined_64, 64, Plain, Joined, false, 0)
+GROUP(group_lin16_64, 64, Plain, Whole, true, 0)
+GROUP(group_looked16_64, 64, Looked, Whole, true, 0)
+GROUP(group_lookedsum16_64, 64, LookedSum, Whole, true, 0)
+GROUP(group_conv316_64, 64, Plain, Taps, true, 0)
+GROUP(group_conv316_32, 32, Plain, Taps, true, 0)
 // Those that have 256, 320 and 384 input channels.
-GROUP(group_lin_128x256, 128, Plain, false, false, 8)
-GROUP(group_looked_128x256, 128, Looked, false, false, 8)
-GROUP(group_lookedsum_128x256, 128, LookedSum, false, false, 8)
-GROUP(group_lin_64x320, 64, Plain, false, false, 10)
-GROUP(group_looked_64x320, 64, Looked, false, false, 10)
-GROUP(group_lookedsum_128x320, 128, LookedSum, false, false, 10)
-GROUP(group_lin_64x384, 64, Plain, false, false, 12)
-GROUP(group_looked_64x384, 64, Looked, false, false, 12)
-GROUP(group_lookedsum_64x384, 64, LookedSum, false, false, 12)
+GROUP(group_lin_128x256, 128, Plain, Whole, false, 8)
+GROUP(group_looked_128x256, 128, Looked, Whole, false, 8)
+GROUP(group_lookedsum_128x256, 128, LookedSum, Whole, false, 8)
+GROUP(group_lin_64x320, 64, Plain, Whole, false, 10)
+GROUP(group_looked_64x320, 64, Looked, Whole, false, 10)
+GROUP(group_lookedsum_128x320, 128, LookedSum, Whole, false, 10)
+GROUP(group_lin_64x384, 64, Plain, Whole, false, 12)
+GROUP(group_looked_64x384, 64, Looked, Whole, false, 12)
+GROUP(group_lookedsum_64x384, 64, LookedSum, Whole, false, 12)
 #undef GROUP
