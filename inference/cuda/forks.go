@@ -67,6 +67,7 @@ func (f *fork) launches(calls []call) ([]launch, error) {
 	}
 	streams := [2]machine{f.m, f.side}
 	awaited := map[int]event{} // by the number of a call
+	var behind [2]bool         // what a stream was given last is a call
 	for _, c := range calls {
 		awaited[c.after] = nil
 	}
@@ -80,7 +81,9 @@ func (f *fork) launches(calls []call) ([]launch, error) {
 	for i, c := range calls {
 		if c.after > 0 {
 			all = append(all, &eventWait{streams[c.stream], awaited[c.after]})
+			behind[c.stream] = false
 		}
+		c.early, behind[c.stream] = behind[c.stream], true
 		l, err := streams[c.stream].prepare(c)
 		if err != nil {
 			return nil, err
@@ -93,6 +96,7 @@ func (f *fork) launches(calls []call) ([]launch, error) {
 			}
 			awaited[i+1] = e
 			all = append(all, &eventRecord{streams[c.stream], e})
+			behind[c.stream] = false
 		}
 	}
 	if two {

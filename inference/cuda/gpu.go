@@ -13,9 +13,21 @@ package cuda
 //   if (graph) cuGraphDestroy(graph);
 //   return r;
 // }
+//
+// // Parameters have eight bytes each.
+// static CUresult nvcodec_launch(CUfunction f, unsigned grid, unsigned threads, unsigned shared, CUstream s, uint64_t *args, int count, int early) {
+//   void *params[count];
+//   for (int i = 0; i < count; i++) params[i] = args + i;
+//   if (!early) return cuLaunchKernel(f, grid, 1, 1, threads, 1, 1, shared, s, params, NULL);
+//   CUlaunchAttribute overlap = {CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION};
+//   overlap.value.programmaticStreamSerializationAllowed = 1;
+//   CUlaunchConfig config = {grid, 1, 1, threads, 1, 1, shared, s, &overlap, 1};
+//   return cuLaunchKernelEx(&config, f, params, NULL);
+// }
 import "C"
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -275,6 +287,7 @@ var entries = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 type entry struct {
 	f      cu.Function
 	shared int // bytes of dynamic shared memory that launches may have: the most that any of them wants
+	waits  bool // for launches before its own, see awaitLaunches
 }
 
 // unasked is how much dynamic shared memory every kernel may have, in bytes.
@@ -297,8 +310,8 @@ func (b *Backend) load(sm int) error {
 				return called("cuModuleLoadData "+file, err)
 			}
 			b.modules = append(b.modules, m)
-			for _, match := range entries.FindAllSubmatch(text, -1) {
-				name := string(match[1])
+			for _, match := range entries.FindAllSubmatchIndex(text, -1) {
+				name := string(text[match[2]:match[3]])
 				f, err := m.Function(name)
 				if err != nil {
 					return called("cuModuleGetFunction "+name, err)
@@ -306,7 +319,8 @@ func (b *Backend) load(sm int) error {
 				if b.kernels[name] != nil {
 					return fmt.Errorf("kernel %s is in two modules", name)
 				}
-				b.kernels[name] = &entry{f: f, shared: unasked}
+				body, _, _ := bytes.Cut(text[match[1]:], []byte("\n.visible .entry "))
+				b.kernels[name] = &entry{f: f, shared: unasked, waits: bytes.Contains(body, []byte("griddepcontrol.wait"))}
 			}
 			return nil
 		})
@@ -438,49 +452,48 @@ func (g *gpu) fill(dst pointer, value byte, bytes int64) error {
 }
 
 type gpuLaunch struct {
-	g      *gpu
-	call   call
-	f      cu.Function
-	params []unsafe.Pointer
+	g    *gpu
+	call call
+	k    *entry
 }
 
 func (g *gpu) prepare(c call) (launch, error) {
-	f, err := g.function(c)
+	k, err := g.entry(c)
 	if err != nil {
 		return nil, err
 	}
-	l := &gpuLaunch{g: g, call: c, f: f}
-	for i := range c.args {
-		l.params = append(l.params, unsafe.Pointer(&c.args[i]))
-	}
-	return l, nil
+	return &gpuLaunch{g, c, k}, nil
 }
 
-// function finds a kernel and allows its launches the call's shared memory, unless they are allowed more already.
-func (g *gpu) function(c call) (cu.Function, error) {
+// entry finds a kernel and allows its launches the call's shared memory, unless they are allowed more already.
+func (g *gpu) entry(c call) (*entry, error) {
 	g.b.mu.Lock()
 	defer g.b.mu.Unlock()
 	k := g.b.kernels[c.kernel]
 	if k == nil {
-		return cu.Function{}, fmt.Errorf("no kernel %s", c.kernel)
+		return nil, fmt.Errorf("no kernel %s", c.kernel)
 	}
 	if c.shared <= k.shared {
-		return k.f, nil
+		return k, nil
 	}
 	err := g.b.current(func() error {
-		fn := *(*C.CUfunction)(unsafe.Pointer(&k.f)) // all that a cu.Function is
-		return result("cuFuncSetAttribute "+c.kernel, C.cuFuncSetAttribute(fn, C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(c.shared)))
+		return result("cuFuncSetAttribute "+c.kernel, C.cuFuncSetAttribute(k.c(), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(c.shared)))
 	})
 	if err == nil {
 		k.shared = c.shared
 	}
-	return k.f, err
+	return k, err
 }
+
+func (k *entry) c() C.CUfunction { return *(*C.CUfunction)(unsafe.Pointer(&k.f)) } // all that a cu.Function is
 
 func (l *gpuLaunch) run() error {
 	return l.g.b.current(func() error {
-		c := &l.call
-		return called("cuLaunchKernel "+c.kernel, l.f.Launch(c.grid, 1, 1, c.block(), 1, 1, c.shared, l.g.stream, l.params))
+		c, early := &l.call, C.int(0)
+		if c.early && l.k.waits {
+			early = 1
+		}
+		return result("cuLaunchKernel "+c.kernel, C.nvcodec_launch(l.k.c(), C.uint(c.grid), C.uint(c.block()), C.uint(c.shared), l.g.c(), (*C.uint64_t)(&c.args[0]), C.int(len(c.args)), early))
 	})
 }
 

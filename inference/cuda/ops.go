@@ -14,6 +14,8 @@ type call struct {
 
 	stream int // of two: a frame's launches go to both where they can
 	after  int // number, from 1, of the call in the other stream that must have run; 0 none
+
+	early bool // may begin while the call before it in its stream ends, if the kernel can wait for it itself
 }
 
 // block returns how many threads a block has.

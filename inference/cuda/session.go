@@ -296,11 +296,13 @@ func (s *session) assemble(p *program, parity, levels int) error {
 				}
 			}
 		}
+		behind := false // the last step is a call
 		for _, v := range p.plan.values {
 			if v.level != level {
 				continue
 			}
 			for _, c := range s.compile(v, parity) {
+				c.early, behind = behind, true
 				step, err := s.m.prepare(c)
 				if err != nil {
 					return err

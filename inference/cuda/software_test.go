@@ -33,9 +33,9 @@ func TestSoftwareDriver(t *testing.T) {
 	}
 	run := "^Test(Absent|Errors|NoAllocation|Concurrent|Pictures|CallersStream|Events|ForkedGraph|CodersAllocateNothing|CodersStream|CodersConcurrently)$/impl=cuda:0/sm_80|^TestCoders$/64x64/impl=cuda:0/sm_80|^TestLatents$/impl=cuda:0"
 	// The timings run too, at a size where they mean nothing: a device's time is not for finding their mistakes.
-	run += "|^Test(Profile|Stages)$/impl=cuda:0/sm_80"
+	run += "|^Test(Profile|Stages)$/impl=cuda:0/sm_80|^TestDCVCRTProfile$/wide=false/impl=cuda:0/sm_90a"
 	run += "|^Test(CoderEncode|CoderDamage|PictureHash|CoderProfile)$/impl=cuda:0/sm_61"
-	again := exec.Command(os.Args[0], "-test.run", run, "-test.v", "-test.short", "-test.bench", "Frames/dir/model/size=64x64/impl=cuda:0,sm_80", "-test.benchtime", "1x")
+	again := exec.Command(os.Args[0], "-test.run", run, "-test.v", "-test.short", "-test.bench", "Frames/dir/model/size=64x64/impl=cuda:0,sm_80|DCVCRT/dir/weights=w8/size=64x64/impl=cuda:0,sm_90a", "-test.benchtime", "1x")
 	again.Env = append(os.Environ(), "LD_LIBRARY_PATH="+dir, "NVCODEC_REQUIRE=cuda", "NVCODEC_SOFTWARE_DRIVER=1", "NVCODEC_PROFILE=1")
 	out, err := again.CombinedOutput()
 	if err != nil || strings.Contains(string(out), "FAIL") {
@@ -44,7 +44,7 @@ func TestSoftwareDriver(t *testing.T) {
 	for _, want := range []string{
 		"--- PASS: TestErrors/impl=cuda:0/sm_80/capture=true", "--- PASS: TestErrors/impl=cuda:0/sm_80/capture=false",
 		"--- PASS: TestNoAllocation/impl=cuda:0/sm_80", "--- PASS: TestConcurrent/impl=cuda:0/sm_80",
-		"BenchmarkFrames/dir=decode/", "--- PASS: TestProfile/impl=cuda:0/sm_80",
+		"BenchmarkFrames/dir=decode/", "BenchmarkDCVCRT/dir=decode/weights=w8/size=64x64/impl=cuda:0,sm_90a", "--- PASS: TestDCVCRTProfile/wide=false/impl=cuda:0/sm_90a", "--- PASS: TestProfile/impl=cuda:0/sm_80",
 		"--- PASS: TestLatents/impl=cuda:0/sm_61", "--- PASS: TestLatents/impl=cuda:0/sm_75",
 		"--- PASS: TestCoderEncode/impl=cuda:0/sm_61", "--- PASS: TestCoderDamage/impl=cuda:0/sm_61", "--- PASS: TestPictureHash/impl=cuda:0/sm_61",
 		"--- PASS: TestCoderProfile/impl=cuda:0/sm_61",

@@ -5,6 +5,7 @@
 // outside the tensor, since act(0) = 0. Then a thread computes Strip rows of one column and four channels.
 #pragma once
 #include "halves.cuh"
+#include "launches.cuh"
 
 // requantised is sat16(rnd(acc*mul, shift)); with Far, shift is 32 or more, so that the high word is all that counts.
 template <bool Far>
@@ -32,6 +33,7 @@ DEVICE void dwactOf(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias
   SHARED u32x4 inputs[Inputs];    // [pair of rows][column][four channels]
   SHARED u32 taps[3][Quads * 4]; // by column: a channel's three weights from the lowest byte on, then 0
   i32 groups = (c + 31) / 32, across = (w + Columns - 1) / Columns, thread = threadIndex();
+  awaitLaunches();
   i32 c0 = blockIndex() % groups * 32, x0 = blockIndex() / groups % across * Columns, y0 = blockIndex() / groups / across * Rows;
   if (thread < 3 * Quads * 4) {
     i32 dx = thread / (Quads * 4), k = thread % (Quads * 4);
@@ -105,6 +107,7 @@ template <bool Active>
 DEVICE void dwactOne(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i64 h_, i64 w_, i64 c_, i64 f, i64 shift) {
   i32 h = (i32)h_, w = (i32)w_, c = (i32)c_;
   u32 at = unit();
+  awaitLaunches();
   if (at >= (u32)h * w * c) return;
   i32 ch = at % c, x = at / c % w, y = at / c / w, acc = bias[ch];
   for (i32 t = 0; t < 9; t++) {

@@ -1,7 +1,7 @@
 // Tensors put together from others. Concatenation, shuffles, moves and the operators that work value by value are no
 // passes of their own: a piece says where a run of channels is read and what becomes of each value on the way.
 #pragma once
-#include "device.cuh"
+#include "launches.cuh"
 #include "picture.cuh"
 
 // How a piece's position (y, x) of h x w is read from its source.
@@ -104,6 +104,7 @@ DEVICE Run<V> gathered(const Piece &p, const i16 *vectors, const i32 *frame, i32
 template <int V>
 DEVICE void gatherRun(i16 *dst, const i16 *vectors, const i32 *frame, i32 h, i32 w, Divisor byW, i32 total, i32 to, i32 sum, Divisor byRuns, const Words &a, const Words &b, const Words &c, const Words &d) {
   u32 runs = (u32)sum / V, at = unit();
+  awaitLaunches();
   if (at >= (u32)(h * w) * runs) return;
   i32 pos = quotient(at, byRuns), y = quotient(pos, byW), x = pos - y * w;
   i32 ch = (i32)(at - pos * runs) * V;

@@ -16,6 +16,7 @@
 // of 16 bytes, and output channels so that the columns that the lane gets of four neighbouring tiles of 8 are channels
 // 8t..8t+7 of 32, one write of 16 bytes.
 #pragma once
+#include "launches.cuh"
 #include "wgmma.cuh"
 
 // What becomes of the sums: requantised, with as many as two residuals and a scale by QP; the gated sum of four activations;
@@ -311,6 +312,7 @@ DEVICE void convolve(const Layer &l) {
     }
   }
   barrier();
+  awaitLaunches();
 
   i32 stride = (i32)l.each * 2, tiles = ((i32)l.n + positionsOfGroup - 1) / positionsOfGroup;
   i32 tile = blockIndex() / (i32)l.groups * 2 + group;

@@ -1,12 +1,13 @@
 // Operators of imported networks beyond those that the shipped ones have: tables, sums, pictures whose chroma has luma's
 // resolution, and a 3x3 convolution for where no matrix unit computes it.
 #pragma once
-#include "device.cuh"
+#include "launches.cuh"
 
 // lookup is table [65536] at x + 32768, of n runs.
 template <int V>
 DEVICE void lookupRun(i16 *dst, const i16 *src, const i16 *table, i64 n) {
   u32 at = unit();
+  awaitLaunches();
   if (at >= n) return;
   Run<V> v = load<V>(src + (i64)at * V);
   UNROLL for (int i = 0; i < V; i++) v.x[i] = table[v.x[i] + 32768];
@@ -17,6 +18,7 @@ DEVICE void lookupRun(i16 *dst, const i16 *src, const i16 *table, i64 n) {
 template <int V>
 DEVICE void sum2Run(i16 *dst, const i16 *src, i64 n, i32 c) {
   u32 runs = c / V, at = unit();
+  awaitLaunches();
   if (at >= n * runs) return;
   const i16 *x = src + (i64)(at / runs) * 2 * c + at % runs * V;
   Run<V> a = load<V>(x), b = load<V>(x + c);
@@ -28,6 +30,7 @@ DEVICE void sum2Run(i16 *dst, const i16 *src, i64 n, i32 c) {
 template <int V>
 DEVICE void addRun(i16 *dst, const i16 *a_, const i16 *b_, i64 n) {
   u32 at = unit();
+  awaitLaunches();
   if (at >= n) return;
   Run<V> a = load<V>(a_ + (i64)at * V), b = load<V>(b_ + (i64)at * V);
   UNROLL for (int i = 0; i < V; i++) a.x[i] = sat16(a.x[i] + b.x[i]);
@@ -47,6 +50,7 @@ RUNS(add, (i16 * dst, const i16 *a, const i16 *b, i64 n), (dst, a, b, n))
 KERNEL void pack_full(i16 *dst, const u8 *picture, const i16 *table, i64 w_, i64 h_) {
   i32 w = (i32)w_, h = (i32)h_;
   u32 at = unit();
+  awaitLaunches();
   if (at >= (u32)(w / 8) * (h / 8) * 24) return;
   i32 pos = at / 24, plane = at % 24 / 8, row = pos / (w / 8) * 8 + at % 8, col = pos % (w / 8) * 8;
   Run<8> out;
@@ -76,6 +80,7 @@ DEVICE Run<8> fullRow(const i16 *head, const i16 *pred, i64 at) {
 KERNEL void unpack_full(u8 *picture, const i16 *head, const i16 *pred, i64 w_, i64 h_, i64 f_) {
   i32 w = (i32)w_, h = (i32)h_, f = (i32)f_, half = 1 << (f - 1);
   u32 at = unit();
+  awaitLaunches();
   if (at >= (u32)(w / 8) * (h / 8) * 16) return;
   i32 pos = at / 16, r = at % 16, row = pos / (w / 8), col = pos % (w / 8);
   i64 from = (i64)pos * 192;
@@ -101,6 +106,7 @@ KERNEL void unpack_full(u8 *picture, const i16 *head, const i16 *pred, i64 w_, i
 template <class W, class Sum>
 DEVICE void conv3Of(i16 *dst, const i16 *src, const W *weights, const i32 *bias, const i32 *mul, i32 h, i32 w, i32 in, i32 out, i32 r, i32 shift) {
   u32 at = unit();
+  awaitLaunches();
   i32 oh = h / r, ow = w / r;
   if (at >= (u32)oh * ow * out) return;
   i32 o = at % out, x = at / out % ow, y = at / out / ow;

@@ -1,7 +1,7 @@
 // Latent coding: symbols, their tables, and what a decoder makes of them. frame[0] is the QP, frame[1] the threshold.
 // Kernels exist for runs of 8 channels and, for other channel counts, for single ones.
 #pragma once
-#include "device.cuh"
+#include "launches.cuh"
 
 enum { expLimit = 1536 }; // q at F = 9 ends here; the tables hold 2*expLimit+1 entries
 
@@ -33,6 +33,7 @@ DEVICE void storeBytes(u8 *p, const i32 *x) {
 // the symbols: clamp(rnd(z, F), ±127).
 KERNEL void code_z(i16 *k, u8 *tables, const i16 *z, const u8 *table, const i32 *frame, i64 n, i64 c, i64 f) {
   u32 at = unit();
+  awaitLaunches();
   if (at >= n * c) return;
   tables[at] = (u8)(64 + table[frame[0] * (i32)c + at % (u32)c]);
   if (z) k[at] = (i16)clamp64(rnd(z[at], (i32)f), -127, 127);
@@ -45,6 +46,7 @@ DEVICE i32 scaleIndex(i32 v, i32 f) { return (i32)clamp64(rnd(8 * v, f) + 16, 0,
 template <int V>
 DEVICE void yTables(u8 *tables0, u8 *tables1, const i16 *v, i64 limits, i64 n, i32 w, i32 c, i32 f) {
   u32 runs = (u32)c / V, at = unit();
+  awaitLaunches();
   if (at >= n * runs) return;
   i32 pos = at / runs, ch = at % runs * V, half = c / 2;
   bool upper = ch >= half;
@@ -72,6 +74,7 @@ template <int V>
 DEVICE void latentRun(i16 *yhat, i16 *out, i16 *k, const i16 *mean, const i16 *base, const i16 *q, i64 qLimits, const i32 *exp, const i32 *frame,
                       i64 n, i32 w, i32 c, i32 step, i32 fm, i32 outShift, const Coding &coding) {
   u32 runs = (u32)c / V, at = unit();
+  awaitLaunches();
   if (at >= n * runs) return;
   i32 pos = at / runs, ch = at % runs * V, half = c / 2, first = firstCoded(pos, w, c, step);
   i64 from = (i64)pos * c + ch;
@@ -109,6 +112,7 @@ DEVICE void latentRun(i16 *yhat, i16 *out, i16 *k, const i16 *mean, const i16 *b
 // unstep is sat16(rnd(yhat*E[q], shift)) of n values.
 KERNEL void unstep(i16 *dst, const i16 *yhat, const i16 *q, i64 qLimits, const i32 *exp, i64 n, i64 shift) {
   u32 at = unit();
+  awaitLaunches();
   if (at < n) dst[at] = sat16(rnd(wide(yhat[at], exp[expPlace(clamped<1>(q + at, qLimits).x[0])]), (i32)shift));
 }
 

@@ -1,5 +1,5 @@
 // Kernels without matrix products: the same code for every device.
-// families: 61
+// families: 61 90a
 #include "actsum4.cuh"
 #include "compensate.cuh"
 #include "dwact.cuh"

@@ -167,7 +167,9 @@ CUresult cuModuleUnload(CUmodule m) { CURRENT; modules--; delete m; return CUDA_
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
   CURRENT;
   if (m->text.find(std::string(".entry ") + name + "(") == std::string::npos) return CUDA_ERROR_NOT_FOUND;
-  const KernelEntry *k = nvcodec_emu_find(m->family, name);
+  const KernelEntry *k = NULL; // the emulation has what all families share once
+  for (int family : {90, 80, 75, 61})
+    if (!k && family <= m->family) k = nvcodec_emu_find(family, name);
   if (!k) return CUDA_ERROR_NOT_FOUND;
   std::lock_guard<std::mutex> l(mu);
   CUfunction &known = functions[k];
@@ -192,6 +194,10 @@ CUresult cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
     flip = !flip;
     return nvcodec_emu_run(f->entry, gx, bx, shared, args.data(), flip) ? CUDA_ERROR_LAUNCH_FAILED : CUDA_SUCCESS;
   });
+}
+CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra) {
+  if (c->numAttrs > 1 || c->numAttrs && c->attrs->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) return CUDA_ERROR_INVALID_VALUE;
+  return cuLaunchKernel(f, c->gridDimX, c->gridDimY, c->gridDimZ, c->blockDimX, c->blockDimY, c->blockDimZ, c->sharedMemBytes, c->hStream, params, extra);
 }
 
 // Memory ends where a page begins that nothing may touch.
