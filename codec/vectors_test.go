@@ -70,6 +70,8 @@ func recipes() []recipe {
 			options: func(o *EncoderOptions) { o.QPI, o.QPP, o.Threshold = 63, 63, 0 }},
 		{name: "many-lanes", model: "nvc1-lite", comment: "noise: escapes, and more lanes than one group has", frames: noise(256, 256, 1), large: true,
 			options: func(o *EncoderOptions) { o.QPI, o.QPP, o.Threshold = 63, 63, 0 }},
+		{name: "many-symbols", model: "nvc1-lite", comment: "few bytes for many symbols, which are given lanes nevertheless", frames: ramps(320, 256, 2), large: true,
+			options: func(o *EncoderOptions) { o.QPI, o.QPP, o.Threshold = 21, 21, 0 }},
 		{name: "nothing-coded", model: "nvc1-lite", comment: "a threshold of 64: no y symbol is coded", frames: small,
 			options: func(o *EncoderOptions) { o.Threshold = 64 }},
 		{name: "irregular-times", model: "nvc1-lite", comment: "milliseconds of 30 frames/s with a gap; header with every optional field", frames: irregular,

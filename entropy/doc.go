@@ -33,8 +33,10 @@
 //
 // # Lanes (normative for encoders)
 //
-// The estimate is the sum of entropy.cost[t] over the frame's coded z and y symbols, in 1/4096 bit. L is the largest
-// power of two ≤ max(1, ⌊estimate / 2^23⌋), at most 1024: 256 bytes a lane. L stands in the frame record; a decoder takes any power of two up to 1024.
+// The estimate e is the sum of entropy.cost[t] over the frame's n coded z and y symbols, in 1/4096 bit. L is the largest
+// power of two ≤ max(1, ⌊e / 2^23⌋, min(⌊e / 2^21⌋, ⌊n / 2^13⌋)), at most 1024: a lane for every 256 bytes, or for every
+// 8192 symbols where they have 64 bytes at least. A lane costs three bytes and a decoder's time follows the symbols of a
+// lane, which few bytes may hold very many of. L stands in the frame record; a decoder takes any power of two up to 1024.
 //
 // # Vectors (normative)
 //

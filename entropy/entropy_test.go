@@ -293,11 +293,15 @@ func trainingMass() func(x, k int) float64 {
 
 func TestLanes(t *testing.T) {
 	for _, c := range []struct {
-		sum  int64
-		want int
-	}{{0, 1}, {1<<24 - 1, 1}, {1 << 24, 2}, {1<<25 - 1, 2}, {1 << 25, 4}, {1<<33 - 1, 512}, {1 << 33, 1024}, {1 << 40, 1024}} {
-		if got := lanesFor(c.sum); got != c.want {
-			t.Errorf("%d: %d lanes, want %d", c.sum, got, c.want)
+		sum, coded int64
+		want       int
+	}{
+		{0, 0, 1}, {1<<24 - 1, 0, 1}, {1 << 24, 0, 2}, {1<<25 - 1, 0, 2}, {1 << 25, 0, 4}, {1<<33 - 1, 0, 512}, {1 << 33, 0, 1024}, {1 << 40, 1 << 40, 1024},
+		{1<<24 - 1, 1<<14 - 1, 1}, {1<<24 - 1, 1 << 14, 2}, {1<<22 - 1, 1 << 20, 1}, {1 << 22, 1 << 20, 2}, // symbols count where there are bytes for them
+		{1 << 25, 1<<16 - 1, 4}, {1 << 25, 1 << 16, 8}, {1 << 25, 1 << 20, 16}, {1 << 31, 1 << 24, 1024}, {1 << 33, 1, 1024},
+	} {
+		if got := lanesFor(c.sum, c.coded); got != c.want {
+			t.Errorf("%d, %d symbols: %d lanes, want %d", c.sum, c.coded, got, c.want)
 		}
 	}
 	p := frame(rand.New(rand.NewPCG(2, 3)), 100000, 8)

@@ -105,10 +105,9 @@ func NewTables(get func(name string) (shape []int, data []int32, ok bool)) (*Tab
 	return t, nil
 }
 
-// Lanes returns the number of lanes for p: the largest power of two, at most rans.MaxLanes, that leaves each lane 256
-// bytes by the tables' mean costs of the z and y symbols coded.
+// Lanes returns the number of lanes for p; see the package's comment.
 func (t *Tables) Lanes(p *Payload) int {
-	sum := int64(0)
+	sum, coded := int64(0), int64(0)
 	for _, level := range p.Levels {
 		for i := range level {
 			s := &level[i]
@@ -116,17 +115,19 @@ func (t *Tables) Lanes(p *Payload) int {
 			for _, x := range s.Tables {
 				if int(x) >= T {
 					sum += t.cost[x&(TableCount-1)]
+					coded++
 				}
 			}
 		}
 	}
-	return lanesFor(sum)
+	return lanesFor(sum, coded)
 }
 
-// lanesFor takes the estimate in 1/4096 bit.
-func lanesFor(sum int64) int {
+// lanesFor takes the estimate in 1/4096 bit and the number of symbols coded. 256 bytes are 2^23/4096 bits.
+func lanesFor(sum, coded int64) int {
+	most := max(sum>>23, min(sum>>21, coded>>13))
 	l := 1
-	for l < rans.MaxLanes && sum>>23 >= int64(2*l) { // 256 bytes are 2^23/4096 bits
+	for l < rans.MaxLanes && most >= int64(2*l) {
 		l *= 2
 	}
 	return l

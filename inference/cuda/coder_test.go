@@ -19,7 +19,7 @@ import (
 )
 
 // modelTables are the shipped models' entropy tables; a symbol's cost is multiplied, so that few symbols make many
-// lanes.
+// lanes, or divided when costTimes is negative, so that symbols count rather than bytes.
 func modelTables(t testing.TB, costTimes int32) *entropy.Tables {
 	tensors := map[string]tables.Table{}
 	for _, x := range tables.All() {
@@ -30,7 +30,9 @@ func modelTables(t testing.TB, costTimes int32) *entropy.Tables {
 		for _, v := range x.Data {
 			n := int32(v)
 			if name == "entropy.cost" {
-				n = min(65535, n*costTimes)
+				if n = min(65535, n*costTimes); n < 0 {
+					n = int32(v) / -costTimes
+				}
 			}
 			data = append(data, n)
 		}
@@ -359,7 +361,7 @@ func sharedMemory(r *rand.Rand) int64 {
 
 // TestCoderEncode: the same payload as entropy.Encoder's, byte for byte, with the lanes that the tables ask for.
 func TestCoderEncode(t *testing.T) {
-	hosts := []*entropy.Tables{modelTables(t, 1), modelTables(t, 0), modelTables(t, 30), modelTables(t, 65535)}
+	hosts := []*entropy.Tables{modelTables(t, 1), modelTables(t, 0), modelTables(t, 30), modelTables(t, 65535), modelTables(t, -20), modelTables(t, -150)}
 	eachCoder(t, func(t *testing.T, m *bench) {
 		seen := map[int]bool{}
 		rigs := map[*entropy.Tables]*coderRig{}

@@ -46,7 +46,7 @@ DEVICE void before(const Sums *all, u32 tile, u32 &coded, u32 &escapes, u64 &cos
 // shift<<56, f, and the byte where its segments begin; and the escapes' values: value | K<<16. Tiles are numbered through all levels, this
 // launch has those from firstTile on. coding begins with y's half of the tables, z's is codingZ further. Four bits of
 // closes for each section of the launch: one more than the level that ends with it, or 0. The last tile of the lastLevel
-// sets the number of lanes: the largest power of two that leaves each 256 bytes, or 2^23/4096 bits.
+// sets the number of lanes by the sum of all costs, in 1/4096 bit, and by the number of symbols, as entropy.Tables does.
 KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u32 *escapes, const Tables *tables, const u32x4 *coding, i64 codingZ, const Frame *frame, i64 firstTile, i64 lastLevel, i64 closes, i64 skips, SECTIONS) {
   SHARED u32 table[tableHalf];
   int thread = threadIndex();
@@ -89,9 +89,11 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
   head->coded[level] = coded + (total & 0xffff);
   head->escapes[level] = escaped + (total >> 16);
   if (level == lastLevel) {
-    u32 lanes = 1;
-    while (lanes < maxLanes && sum >> 23 >= 2 * lanes) lanes *= 2;
-    head->lanes = lanes;
+    u64 most = head->coded[level] >> 13, lanes = 1;
+    most = sum >> 21 < most ? sum >> 21 : most;
+    most = sum >> 23 > most ? sum >> 23 : most;
+    while (lanes < maxLanes && most >= 2 * lanes) lanes *= 2;
+    head->lanes = (u32)lanes;
     head->result = frame->result;
   }
 }
