@@ -94,9 +94,12 @@ struct Lane {
     bool empty = active && y < lowState;
     slot = y & 0xffff, upper = y >> 16;
     look(following, entries);
-    together(lo, hi); // not put off until it is known whether it is wanted
-    if (__builtin_expect(any(empty), false)) {
-      u32 votes = ballot(empty), word = shuffle(next, __builtin_popcount(votes & lower));
+    bool some = any(empty);
+    u32 votes = ballot(empty), place = __builtin_popcount(votes & lower);
+    together(lo, hi); // neither is put off until it is known whether it is wanted
+    together(place);
+    if (__builtin_expect(some, false)) {
+      u32 word = shuffle(next, (int)place);
       words.cursor += 2 * __builtin_popcount(votes);
       next = words.next();
       if (empty) slot = word, upper = y;
