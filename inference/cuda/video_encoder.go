@@ -29,6 +29,7 @@ type encoder struct {
 	prepare, search *stage
 	coding          []*stage
 
+	copier    *copier
 	searching *searchTables
 	writer    *payloadWriter
 	at        encoderMemory
@@ -108,6 +109,7 @@ func (e *encoder) open(b *backend, on machine, o *inference.CodingOptions) error
 	if e.searching, err = newSearchTables(e.network.m, o.Model); err != nil {
 		return err
 	}
+	e.copier = newCopier(o.Threads)
 	e.writer = newPayloadWriter(e.tables)
 	if err := e.reserve(e.layout()); err != nil {
 		return err
@@ -213,7 +215,7 @@ func (e *encoder) Load(src *yuv.Planes) error {
 	}
 	n := e.loaded
 	s := e.take(n)
-	s.loaded.Pad(src)
+	e.copier.copy(s.loaded, src)
 	// The raw picture before has been padded, on this same stream.
 	e.prepare.put(e.own(e.at.raw), s.raw)
 	e.prepare.after(e.network, n-2)
@@ -354,6 +356,9 @@ func (e *encoder) finish(s *slot) (err error) {
 func (e *encoder) Close() error {
 	parts := append(append(e.pad[:], e.cut[:]...), e.find[:]...)
 	return e.close(parts, func() error {
+		if e.copier != nil {
+			e.copier.close()
+		}
 		if e.searching == nil {
 			return nil
 		}
