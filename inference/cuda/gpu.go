@@ -205,7 +205,7 @@ func describe(ordinal int) (Device, error) {
 		return d, called("cuDeviceGetAttribute", err)
 	}
 	for _, sm := range families {
-		if runsOn(sm, d.Capability) && sm < 90 {
+		if runsOn(sm, d.Capability) {
 			d.Kernels = familyName(sm)
 		}
 	}
@@ -241,8 +241,7 @@ func New(ordinal int, kernels string) (*Backend, error) {
 	}
 	sm := 0
 	for _, f := range families {
-		// The family of compute capability 9.0 alone has to be asked for.
-		if kernels == familyName(f) || (kernels == "auto" || kernels == "") && runsOn(f, d.Capability) && f < 90 {
+		if kernels == familyName(f) || (kernels == "auto" || kernels == "") && runsOn(f, d.Capability) {
 			sm = f
 		}
 	}
