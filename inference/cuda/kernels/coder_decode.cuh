@@ -49,8 +49,10 @@ struct Words {
     fill();
     fill();
   }
+  // low tells whether refill does anything; every lane has the same answer.
+  DEVICE_METHOD bool low() const { return filled - (cursor / 2 - laneIndex()) < 2 * chunk; }
   DEVICE_METHOD void refill() {
-    if (filled - at() < 2 * chunk) fill();
+    if (any(low())) fill();
   }
   // next is this lane's place in the words to come, which wait in registers until a round has said who wants which.
   DEVICE_METHOD u32 next() const { return *(const u16 *)((const u8 *)shared + (cursor & (2 * ring - 1))); }
@@ -149,31 +151,32 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *e
       found = found << 1 | (symbol == 0); // the latest in bit 0
       n += stride;
     };
-    auto markFound = [&]() {
-      if (any(lane && found != 0)) {
+    // Behind a batch of rounds one vote asks for all that is rarely wanted.
+    auto tend = [&]() {
+      if (any((lane && found != 0) || words.low())) {
+        words.refill();
         for (u32 back = stride; found != 0; found >>= 1, back += stride) {
           if (lane && found & 1) mark(escapes, n - back + l);
         }
       }
     };
+    words.refill();
     UNROLL for (int i = 0; i < ahead; i++) later[i] = list[l + n + i * stride];
     state.look(later[0], entries);
     for (; round + ahead <= top; round += ahead) {
-      words.refill();
       UNROLL for (int i = 0; i < ahead; i++) {
         u32 how = later[i];
         later[i] = from[n];
         whole(how, later[(i + 1) % ahead]);
       }
-      markFound();
+      tend();
     }
     if (round < top) {
-      words.refill();
       UNROLL for (int i = 0; i < ahead; i++) {
         if (round + i < top) whole(later[i], later[(i + 1) % ahead]);
       }
       round = top;
-      markFound();
+      tend();
     }
   }
   for (; round <= last; round++) part();
