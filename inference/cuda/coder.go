@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"unsafe"
 
 	"github.com/nvcodec/nvcodec/entropy"
@@ -64,23 +65,22 @@ func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
 		image = append(image, make([]byte, aligned(int64(len(image)))-int64(len(image)))...)
 		return pointer(len(image))
 	}
-	for i, base := range f.Base {
-		put(uint32(f.Shift[i]) | uint32(f.K[i])<<8 | uint32(base-f.Base[i/tableHalf*tableHalf])<<16)
+	order, first := arranged(f)
+	for i := range f.Base {
+		put(uint32(f.Shift[i]) | uint32(f.K[i])<<8 | uint32(first[i])<<16)
 	}
 	for _, c := range f.Cost {
 		put(uint32(c))
 	}
 	t.coding = begin()
-	table := 0
-	for i, r := range f.Reciprocal {
-		for table+1 < len(f.Base) && i >= f.Base[table+1] {
-			table++
+	for _, table := range order {
+		for i := f.Base[table]; i < f.Base[table]+sizeOf(f, table); i++ {
+			segment := f.Segment[i]
+			if table >= tableHalf {
+				segment -= half
+			}
+			put(uint32(f.Reciprocal[i]), uint32(f.Reciprocal[i]>>32)|uint32(f.Shift[table])<<24, f.Freq[i], uint32(4*segment))
 		}
-		segment := f.Segment[i]
-		if table >= tableHalf {
-			segment -= half
-		}
-		put(uint32(r), uint32(r>>32)|uint32(f.Shift[table])<<24, f.Freq[i], uint32(4*segment))
 	}
 	t.segments = begin()
 	for _, part := range [][]uint32{f.Segments[:half], f.Segments[half:]} {
@@ -90,8 +90,10 @@ func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
 		put(0, 0, 0)
 	}
 	t.entries = begin()
-	for _, d := range f.Dec {
-		put(uint32(d), uint32(d>>32)<<16|uint32(d>>48))
+	for _, table := range order {
+		for _, d := range f.Dec[f.Base[table]:][:sizeOf(f, table)] {
+			put(uint32(d), uint32(d>>32)<<16|uint32(d>>48))
+		}
 	}
 	var err error
 	if t.base, err = loadedImage(m, int64(len(image)), image); err != nil {
@@ -102,6 +104,28 @@ func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
 		*p += t.base
 	}
 	return t, nil
+}
+
+// sizeOf is how many entries a table has, a power of two.
+func sizeOf(f *entropy.Flat, table int) int { return 1 << (16 - f.Shift[table]) }
+
+// arranged gives the tables of each half an order, larger ones first, and so each a place in its half that is a multiple of
+// its size: decoding puts the number of an entry together without an addition.
+func arranged(f *entropy.Flat) (order, first []int) {
+	order, first = make([]int, len(f.Base)), make([]int, len(f.Base))
+	for i := range order {
+		order[i] = i
+	}
+	for half := 0; half < len(order); half += tableHalf {
+		tables := order[half:][:tableHalf]
+		slices.SortStableFunc(tables, func(a, b int) int { return sizeOf(f, b) - sizeOf(f, a) })
+		at := 0
+		for _, table := range tables {
+			first[table] = at
+			at += sizeOf(f, table)
+		}
+	}
+	return order, first
 }
 
 func (t *coderTables) release(m machine) error { return m.free(t.base) }

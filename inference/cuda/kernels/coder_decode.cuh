@@ -59,12 +59,17 @@ struct Words {
 };
 
 // Decoding tables: two words an entry, split | f(bucket)<<16 and offset-pos | f(right)<<16 as rans has them, in shared
-// memory behind the ring, or in the device's.
+// memory behind the ring, or in the device's. Each table begins at a multiple of its size.
 template <bool Shared>
 struct Entries {
   const u32x2 *entries;
 
-  DEVICE_METHOD const u32x2 *at(u32 i) const { return (Shared ? (const u32x2 *)(dynamicShared() + Words::ring * 2) : entries) + i; }
+  // of is the entry of the slot in the lower half of x; how is the entry of Tables of its table.
+  DEVICE_METHOD u32x2 of(u32 x, u32 how) const {
+    u32 first = how >> 13 & ~7u, size = shiftRight(0xffff, how) << 3; // bytes
+    u32 at = first | (shiftRight(x, how - 3) & size);
+    return *(const u32x2 *)((Shared ? dynamicShared() + Words::ring * 2 : (const u8 *)entries) + at);
+  }
 };
 
 // A Lane is what a thread decodes with. Its state is kept as upper<<16 | slot, so that a word takes the slot's place as it
@@ -78,10 +83,10 @@ struct Lane {
   u32 next;   // see Words
   u32 lower;  // the lanes below this one
 
-  // look fetches the entry for a symbol; how is the entry of Tables of its table.
+  // look fetches the entry of the slot in the lower half of x.
   template <bool Shared>
-  DEVICE_METHOD void look(u32 how, Entries<Shared> entries) {
-    u32x2 e = entries.at(how >> 16)[shiftRight(slot, how)];
+  DEVICE_METHOD void look(u32 x, u32 how, Entries<Shared> entries) {
+    u32x2 e = entries.of(x, how);
     lo = e[0], hi = e[1];
   }
 
@@ -95,7 +100,7 @@ struct Lane {
     u32 symbol = left ? bucket : shiftRight(lo & 0xffff, how);
     bool empty = active && y < lowState;
     slot = y & 0xffff, upper = y >> 16;
-    look(following, entries);
+    look(y, following, entries);
     bool some = any(empty);
     u32 votes = ballot(empty), place = __builtin_popcount(votes & lower);
     together(lo, hi); // neither is put off until it is known whether it is wanted
@@ -105,7 +110,7 @@ struct Lane {
       words.cursor += 2 * __builtin_popcount(votes);
       next = words.next();
       if (empty) slot = word, upper = y;
-      look(following, entries);
+      look(slot, following, entries);
     }
     return symbol;
   }
@@ -129,7 +134,7 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *e
     u32 how = list[active ? n - n0 : 0];
     words.refill();
     Lane before = state;
-    state.look(how, entries);
+    state.look(state.slot, how, entries);
     u32 symbol = state.decode(words, how, how, active, entries);
     if (active) {
       values[n - n0] = (i16)symbol;
@@ -162,7 +167,7 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *e
     };
     words.refill();
     UNROLL for (int i = 0; i < ahead; i++) later[i] = list[l + n + i * stride];
-    state.look(later[0], entries);
+    state.look(state.slot, later[0], entries);
     for (; round + ahead <= top; round += ahead) {
       UNROLL for (int i = 0; i < ahead; i++) {
         u32 how = later[i];
