@@ -6,7 +6,7 @@ import "github.com/nvcodec/nvcodec/yuv"
 const MaxInFlight = 16
 
 // DeviceInFlight is how many frames in flight keep a device from waiting for its host.
-const DeviceInFlight = 4
+const DeviceInFlight = 8
 
 // A CodingBackend codes whole frames where its sessions compute: network, motion search, entropy coding and picture
 // hash. Payloads and pictures are the same, bit for bit, as those made from the Sections of a Session, and do not
