@@ -185,13 +185,8 @@ func profileEncoder(t *testing.T, b *backend, o *inference.CodingOptions, count 
 	printStage(t, e.network, "gathering of symbols", g.gather[0])
 	printStage(t, e.output, "hash", e.hashing[0])
 	coding := e.coding[0]
-	crowded, err := coding.part(encodeCalls(e.tables, g.sections, e.own(e.at.hash[0]), e.own(e.at.scratch[0])))
-	if err != nil {
-		t.Fatal(err)
-	}
 	printStage(t, coding, "entropy coding", g.coding[0])
 	printBeside(t, e.network, g.network[0], coding, "entropy coding beside networks", g.coding[0])
-	printBeside(t, e.network, g.network[0], coding, "entropy coding beside networks, multiprocessors shared", crowded)
 	printBeside(t, e.network, g.network[0], e.search, "motion search beside networks", e.find[0])
 	printBeside(t, e.network, g.network[0], e.output, "hash beside networks", e.hashing[0])
 	return coded
@@ -233,9 +228,6 @@ func profileDecoder(t *testing.T, b *backend, o *inference.CodingOptions, payloa
 	g := d.graphs["inter"]
 	parts := map[string]*part{}
 	for name, calls := range map[string][]call{
-		"network and entropy decoding, multiprocessors shared": d.net.frameCalls(g.plan, 0, func(level int) []call {
-			return decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), d.memory)
-		}),
 		"network alone":       d.net.frameCalls(g.plan, 0, nil),
 		"entropy decoding, z": decodeCalls(d.tables, g.sections, 0, d.net.frameParameters(), d.memory),
 		// A level goes on where the one before it ended: both together begin anew each time.

@@ -133,17 +133,6 @@ func (c *coder) open(b *backend, on machine, o *inference.CodingOptions, encode 
 // slots is how many a coder has: for every frame in flight, and for the one that the caller got last.
 func slots(o *inference.CodingOptions) int { return o.InFlight + 1 }
 
-// undisturbed has kernels that are a few warps' long chain of steps take a multiprocessor each: with the warps of other
-// kernels beside them they would take several times as long.
-func (c *coder) undisturbed(calls []call) []call {
-	for i := range calls {
-		if k := calls[i].kernel; k == "coder_encode" || k == "coder_decode" {
-			calls[i].shared = max(calls[i].shared, c.network.m.shared()-staticShared)
-		}
-	}
-	return calls
-}
-
 // reserve takes the coder's own memory.
 func (c *coder) reserve(device int64, l *slotLayout) (err error) {
 	if c.memory, err = allocate(c.network.m, device, c.size); err != nil {

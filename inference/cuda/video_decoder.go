@@ -95,7 +95,7 @@ func (d *decoder) layout() (device int64, slot *slotLayout) {
 // calls is all that stands between a payload and its picture.
 func (d *decoder) calls(g *codingGraph, parity int) []call {
 	return d.net.frameCalls(g.plan, parity, func(level int) []call {
-		return d.undisturbed(decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), d.memory))
+		return decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), d.memory)
 	})
 }
 

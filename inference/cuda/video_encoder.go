@@ -183,7 +183,7 @@ func (e *encoder) assemble() error {
 			if err != nil {
 				return err
 			}
-			encode, err := coding.part(e.undisturbed(encodeCalls(e.tables, g.sections, e.own(e.at.hash[k]), e.own(e.at.scratch[k]))))
+			encode, err := coding.part(encodeCalls(e.tables, g.sections, e.own(e.at.hash[k]), e.own(e.at.scratch[k])))
 			if err != nil {
 				return err
 			}
