@@ -21,8 +21,8 @@ y = np.stack([big[k:k + 272, 2 * k:2 * k + 288] for k in range(61)])
 np.savez(sys.argv[1], y=y, uv=np.stack([y[:, ::2, ::2], 255 - y[:, ::2, ::2]], 1))
 `
 
-// TestSmoke goes the whole way with a network of few channels: two steps in floats and two in fixed point, export,
-// conversion that keeps the fractional bits which training chose, and a model that Python and Go compute alike.
+// TestSmoke goes the whole way with a network of few channels: two steps in floats and two in fixed point, stopped after
+// the first and gone on with, export, conversion that keeps the fractional bits which training chose, and a model that Python and Go compute alike.
 func TestSmoke(t *testing.T) {
 	interpreter := python(t, "numpy, torch")
 	dir := t.TempDir()
@@ -31,8 +31,21 @@ func TestSmoke(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, interpreter, "-c", clip, at("data/clip.npz"))
-	run(t, interpreter, "train.py", "--data", at("data"), "--out", at("t.pt"), "--ci", "32", "--cp", "32",
-		"--phases", `[["2 steps", [2, 4], 2, 128, 1e-4, 1e-5], ["2 steps", 2, 1, 128, 1e-5, 1e-6, "int16"]]`)
+	train := func(phases string, more ...string) state {
+		run(t, interpreter, append([]string{"train.py", "--data", at("data"), "--out", at("t.pt"), "--ci", "32", "--cp", "32",
+			"--state", at("t"), "--phases", phases}, more...)...)
+		return readState(t, at("t.json"))
+	}
+	stopped := train(`[["1 steps", [2, 4], 2, 128, 1e-4, 1e-5]]`)
+	if string(stopped["steps"]) != "1" || string(stopped["phase"]) != "1" {
+		t.Fatalf("after the first step: %s", stopped)
+	}
+	stopped["phase"], stopped["k"], stopped["passed"] = []byte("0"), []byte("1"), []byte("0.5")
+	stopped.write(t, at("t.json"))
+	done := train(`[["2 steps", [2, 4], 2, 128, 1e-4, 1e-5], ["2 steps", 2, 1, 128, 1e-5, 1e-6, "int16"]]`, "--resume", at("t"))
+	if string(done["steps"]) != "4" || string(done["phase"]) != "2" {
+		t.Errorf("after a step of two, three more were due: %s steps, phase %s", done["steps"], done["phase"])
+	}
 	run(t, interpreter, "export.py", at("t.pt"), at("t.safetensors"))
 	c, err := convert.ReadCheckpoint(at("t.safetensors"))
 	if err != nil {
@@ -66,6 +79,31 @@ func TestSmoke(t *testing.T) {
 		frames = append(frames, f)
 	}
 	agree(t, result.Model, result.File, frames)
+}
+
+// A state is the position that a run resumes from.
+type state map[string]json.RawMessage // the random numbers' state needs 128 bits
+
+func readState(t *testing.T, path string) state {
+	b, err := os.ReadFile(path)
+	s := state{}
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s state) write(t *testing.T, path string) {
+	b, err := json.Marshal(s)
+	if err == nil {
+		err = os.WriteFile(path, b, 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // What training simulates is what the integer network computes.
