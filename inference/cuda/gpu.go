@@ -285,7 +285,7 @@ var entries = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 // An entry is what all streams of a device share of a kernel.
 type entry struct {
 	f      cu.Function
-	shared int // bytes of dynamic shared memory that launches may have: the most that any of them wants
+	shared int  // bytes of dynamic shared memory that launches may have: the most that any of them wants
 	waits  bool // for launches before its own, see awaitLaunches
 }
 

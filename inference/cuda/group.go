@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/nvcodec/nvcodec/inference/kernel"
 )
@@ -35,9 +36,9 @@ func (o outcome) parts() int {
 
 // A groupLayer is a lin or, with taps 9, a 3x3 convolution, in the kernels' order.
 type groupLayer struct {
-	kernel  string
+	name    string // of its kernels
+	kernel  groupKernel
 	in, out int // channels; out counts what the outcome leaves
-	n       int // sums of a block of channels
 	blocks  int
 	steps   int // of 32 input channels
 	shift   int
@@ -46,7 +47,6 @@ type groupLayer struct {
 	looks   looks
 	outcome outcome
 	wide    bool
-	stays   bool // activations stay in registers from block to block
 }
 
 // groupMemory is how much shared memory a block of threads can have.
@@ -94,12 +94,12 @@ func (g *groupLayer) planes() int {
 // pack arranges weights and constants.
 func (g *groupLayer) pack(l *kernel.Lin) []byte {
 	mul, _, _ := g.normalise(l)
-	planes, perBlock := g.planes(), g.n/g.outcome.parts()
-	weights := g.n * 32 * planes * g.steps
+	planes, perBlock := g.planes(), g.kernel.n/g.outcome.parts()
+	weights := g.kernel.n * 32 * planes * g.steps
 	packed := make([]byte, g.blocks*g.bytes)
-	for place := range g.blocks * g.n {
-		block, column := place/g.n, place%g.n
-		c, part := groupChannel(column, g.n, g.outcome.parts())
+	for place := range g.blocks * g.kernel.n {
+		block, column := place/g.kernel.n, place%g.kernel.n
+		c, part := groupChannel(column, g.kernel.n, g.outcome.parts())
 		if block*perBlock+c >= g.out {
 			continue
 		}
@@ -107,10 +107,10 @@ func (g *groupLayer) pack(l *kernel.Lin) []byte {
 		at := packed[block*g.bytes:]
 		for i := range l.In {
 			step, k := i/32, groupInput(i%32)
-			from := step*planes*g.n*32 + column/8*256 + k/16*128 + column%8*16 + k%16
+			from := step*planes*g.kernel.n*32 + column/8*256 + k/16*128 + column%8*16 + k%16
 			if g.wide {
 				w := l.W16[row*l.In+i]
-				at[from], at[from+g.n*32] = byte(w>>8), byte(w)
+				at[from], at[from+g.kernel.n*32] = byte(w>>8), byte(w)
 			} else {
 				at[from] = byte(l.W[row*l.In+i])
 			}
@@ -139,7 +139,8 @@ func (g *groupLayer) normalise(l *kernel.Lin) (mul []int32, shift int, ok bool) 
 	return mul, 32, shift > 0
 }
 
-// A groupKernel computes blocks of n sums; steps is how many it has registers for, or 0 for any number.
+// A groupKernel computes blocks of n sums. Of so many steps all activations stay in registers from block to block; 0 is for
+// any number.
 type groupKernel struct{ n, steps int }
 
 func (k groupKernel) name(name string) string {
@@ -151,10 +152,11 @@ func (k groupKernel) name(name string) string {
 
 // groupKernels are those that there are, by name, in order of preference.
 var groupKernels = map[string][]groupKernel{
-	"group_lin":         {{128, 8}, {64, 10}, {64, 12}, {128, 0}, {96, 0}, {64, 0}},
+	"group_lin":         {{64, 8}, {64, 10}, {64, 12}, {64, 16}, {96, 0}, {64, 0}},
+	"group_joined":      {{64, 16}, {64, 0}},
 	"group_gated":       {{128, 0}},
-	"group_looked":      {{128, 8}, {64, 10}, {64, 12}, {128, 0}, {64, 0}},
-	"group_lookedsum":   {{128, 8}, {128, 10}, {64, 12}, {128, 0}, {64, 0}},
+	"group_looked":      {{128, 8}, {64, 10}, {64, 12}, {64, 0}},
+	"group_lookedsum":   {{128, 8}, {128, 10}, {64, 12}, {64, 0}},
 	"group_conv3":       {{128, 0}, {64, 0}},
 	"group_lin16":       {{64, 0}},
 	"group_looked16":    {{64, 0}},
@@ -180,15 +182,15 @@ func (g *groupLayer) choose() bool {
 			continue
 		}
 		least = blocks * each
-		g.kernel, g.n, g.blocks, g.bytes, g.stays = k.name(name), k.n, blocks, bytes, k.steps != 0
+		g.name, g.kernel, g.blocks, g.bytes = name, k, blocks, bytes
 	}
-	return g.kernel != ""
+	return g.kernel.n != 0
 }
 
 // memory is what a block of threads has in shared memory beside blocks of channels, with the first one's barrier.
 func (g *groupLayer) memory() int {
 	if g.outcome == looked || g.outcome == lookedSum {
-		return g.looks.bytes() + 16
+		return g.looks.bytes() + 8
 	}
 	return 8
 }
@@ -236,14 +238,10 @@ func foldTable(table []int16) []byte {
 	return folded
 }
 
-// pack arranges a folded table as the kernels read it.
-func (t looks) pack(folded []byte) []byte {
-	b := make([]byte, t.bytes())
-	for i, v := range folded {
-		for c := range t.copies {
-			b[i/t.inRow()*128+c*t.inRow()+i%t.inRow()] = v
-		}
-	}
+// tableBytes is how the kernels read a folded table, as whole rows of one copy.
+func tableBytes(folded []byte) []byte {
+	b := make([]byte, (len(folded)+127)/128*128)
+	copy(b, folded)
 	return b
 }
 
@@ -261,7 +259,7 @@ func (g *groupLayer) share(n int64, processors int) (groups, each, share int) {
 		e := min(max(1, processors/k), (tiles+1)/2)
 		waves := (k*e + processors - 1) / processors
 		rounds, blocks := float64((tiles+2*e-1)/(2*e)), float64(s)
-		if g.stays {
+		if g.kernel.steps != 0 {
 			blocks += 0.5
 		}
 		cost := float64(waves) * (blocks*rounds + 0.4*float64(s))
@@ -274,7 +272,7 @@ func (g *groupLayer) share(n int64, processors int) (groups, each, share int) {
 
 // joins reports whether the layer can read two tensors, of which the first has so many channels, in the place of one.
 func (g *groupLayer) joins(first int) bool {
-	return g.outcome == plain && !g.wide && !g.stays && g.taps == 1 && g.in%32 == 0 && first%32 == 0 && (g.n == 64 || g.n == 128)
+	return g.outcome == plain && !g.wide && g.taps == 1 && g.in%32 == 0 && first%32 == 0 && slices.Contains(groupKernels["group_joined"], g.kernel)
 }
 
 // A groupRun is one launch of a layer.
@@ -292,12 +290,12 @@ type groupRun struct {
 
 func callGroup(g *groupLayer, run groupRun, processors int) call {
 	groups, each, share := g.share(run.n, processors)
-	name := g.kernel
+	name := g.name
 	if run.second != 0 {
-		name = fmt.Sprintf("group_joined_%d", g.n)
+		name = "group_joined"
 	}
 	return call{
-		kernel: name, grid: groups * each, shared: (share-1)*(g.bytes+8) + g.bytes + g.memory(),
+		kernel: g.kernel.name(name), grid: groups * each, shared: (share-1)*(g.bytes+8) + g.bytes + g.memory(),
 		args: arg(run.dst, run.src, run.res, run.outer, run.packed, run.table, run.n, g.in, g.out, g.shift, run.f, g.blocks, groups, each, run.h, run.w, run.r,
 			g.looks.entries-1, g.looks.copies, run.frame, run.scale, run.second, run.split),
 	}

@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ type grouping struct {
 func (g *grouping) last() *inference.Node { return g.nodes[len(g.nodes)-1] }
 
 // looks names the table as the kernels read it.
-func (g *grouping) looks() string { return fmt.Sprintf("looks%d|%s", g.layer.looks.copies, g.table) }
+func (g *grouping) looks() string { return "looks|" + g.table }
 
 // groupings returns what these kernels compute of a graph but for the nodes that others do.
 func groupings(g *inference.Graph, tensors map[string]*inference.Tensor, taken func(n *inference.Node) bool) []*grouping {
@@ -106,7 +105,7 @@ func newGrouping(nodes []*inference.Node, tensors map[string]*inference.Tensor, 
 		return nil
 	}
 	t := nodes[0].Tensors
-	g.key = strings.Join([]string{"group", g.layer.kernel, t["w"], t["bias"], t["mul"]}, "|")
+	g.key = strings.Join([]string{"group", g.layer.kernel.name(g.layer.name), t["w"], t["bias"], t["mul"]}, "|")
 	return g
 }
 
@@ -145,13 +144,13 @@ func (p *plan) group(all []*grouping) {
 	}
 }
 
-// read has groupings read the parts of a concatenation where nothing else needs it whole.
+// read has a lone lin read the parts of a concatenation where nothing else needs it whole.
 func (p *plan) read() {
 	for _, v := range p.values {
-		if v.group == nil {
+		if v.group == nil || len(v.group.nodes) != 1 || len(v.in) != 1 {
 			continue
 		}
-		x := v.lin().in[0]
+		x := v.in[0]
 		s := x.sources
 		if len(s) != 2 || x.place != inArena || x.node.Op != "concat" || !only(x, v) || !v.group.layer.joins(s[0].count) || !s[0].as(pieceHere, pieceFlat) || !s[1].as(pieceHere) {
 			continue
@@ -226,7 +225,7 @@ func (w *weights) collectGroups(all []*grouping, blobs map[string][]byte) {
 			blobs[g.key] = g.layer.pack(l)
 		}
 		if g.table != "" && blobs[g.looks()] == nil {
-			blobs[g.looks()] = g.layer.looks.pack(foldTable(w.model.Tensors[g.table].I16))
+			blobs[g.looks()] = tableBytes(foldTable(w.model.Tensors[g.table].I16))
 		}
 	}
 }

@@ -15,7 +15,7 @@ extern unsigned char *nvcodec_emu_shared;
 #define REFUSE(what) (fprintf(stderr, "emu: thread %d: %s\n", nvcodec_emu_thread, what), abort())
 
 // Shared memory of a block begins behind what a kernel's static variables take; any multiple of 1024 will do.
-enum { Base = 3072, Limit = 228 << 10, Threads = 1024, Phases = 64, Pending = 4, MostColumns = 256, Reads = 16 };
+enum { Base = 3072, Limit = 228 << 10, Threads = 1024, Pending = 4, MostColumns = 256, Reads = 16 };
 
 extern "C" uint32_t nvcodec_emu_shared_address(const void *p) { return Base + (uint32_t)((const unsigned char *)p - nvcodec_emu_shared); }
 
@@ -35,24 +35,20 @@ struct Phase {
   struct { uint32_t to, bytes; const void *from; } copies[4];
   int waiting;
 };
-static Phase phases[Phases];
+static Phase phases[Limit / 8]; // by address; blocks of earlier launches have left theirs
+
+static Phase &slot(uint32_t bar) {
+  if (bar % 8 || bar < Base || bar >= Base + Limit) REFUSE("a barrier that is not aligned, or outside shared memory");
+  return phases[(bar - Base) / 8];
+}
 
 static Phase &phase(uint32_t bar) {
-  for (Phase &p : phases)
-    if (p.bar == bar) return p;
-  REFUSE("no such barrier");
+  Phase &p = slot(bar);
+  if (p.bar != bar) REFUSE("no such barrier");
+  return p;
 }
 
-extern "C" void nvcodec_emu_phase_init(uint32_t bar) {
-  if (bar % 8) REFUSE("a barrier that is not aligned");
-  static int turn; // blocks of earlier launches have left theirs
-  Phase *p = &phases[turn];
-  for (Phase &q : phases)
-    if (q.bar == bar) p = &q;
-  if (p == &phases[turn]) turn = (turn + 1) % Phases;
-  memset(p, 0, sizeof *p);
-  p->bar = bar;
-}
+extern "C" void nvcodec_emu_phase_init(uint32_t bar) { slot(bar) = Phase{bar}; }
 
 extern "C" void nvcodec_emu_phase_expect(uint32_t bar, uint32_t bytes) {
   Phase &p = phase(bar);

@@ -33,7 +33,7 @@ struct Layer {
   i16 *dst;
   const i16 *src, *res, *outer; // outer: the second residual
   const u8 *packed; // of each block of channels: weights, then mul and bias of each channel, see outcome
-  const void *table; // as it lies in shared memory, see look; or of a scale, [64][out]
+  const void *table; // see look, whole vectors; or of a scale, [64][out]
   i64 n;            // positions
   i64 in, out;
   i64 shift, f;
@@ -41,8 +41,8 @@ struct Layer {
   i64 groups; // of blocks of threads: each has its share of the channels
   i64 each;   // blocks of threads of a group: each has its share of the positions
   i64 h, w, r; // of the 3x3 convolution: its input's rows and columns, and its stride; Joined: of src
-  i64 last, copies; // of the table: the number of its last entry, and how often it is there
-  const i32 *frame; // its QP, where there is a scale
+  i64 last, copies; // of the table: the number of its last entry, and how often it is in shared memory
+  const i32 *frame; // its QP, where there is a scale; the kernel has table point at its row
   i64 scale;        // its shift
   const i16 *second;
   i64 split; // Joined: channels of the first tensor
@@ -195,6 +195,17 @@ DEVICE Looks looksOf(const Layer &l, u32 table, i32 lane) {
   return Looks{table + (u32)lane % copies * entries, (u32)l.last, entries - 1, copies};
 }
 
+// copyTable makes the rows that begin at base. All threads of the block do.
+DEVICE void copyTable(u8 *rows, const Layer &l, u32 size) {
+  u32 entries = 128 / (u32)l.copies;
+  const u32 *from = (const u32 *)l.table;
+  for (u32 at = threadIndex(); at < size / 16; at += 256) {
+    u32x4 words;
+    UNROLL for (u32 i = 0; i < 4; i++) words[i] = constant(from + (at / 8 * entries + (16 * at + 4 * i & entries - 1)) / 4);
+    ((u32x4 *)rows)[at] = words;
+  }
+}
+
 // look is the table's value of sat16(y): max(y, 0) less the entry of |y|, of which the last serves all that are larger.
 // Such tables are what activations that are x or 0 far from 0 are but for a small even part.
 DEVICE i32 look(i32 y, const Looks &k) {
@@ -202,10 +213,30 @@ DEVICE i32 look(i32 y, const Looks &k) {
   return positive(y, 32767) - sharedByte(k.base + i * k.copies - (i & k.inRow) * (k.copies - 1));
 }
 
+// Residuals are those of what a lane computes of a block of channels. Each is on its way for as long as a product, so they
+// are read ahead of the wait for the products, or, where there are not the registers for all, a few at once behind it; those of
+// one lin may be its output. Nothing is added behind Taps and Joined.
+enum Adding { Nothing, ReadAhead, ReadHere };
+
+template <int N>
+struct Residuals {
+  u32x4 x[N / 32][2];
+};
+template <int N>
+DEVICE void readResiduals(Residuals<N> &r, const Layer &l, i32 row, i32 block, int from, int count, i32 t) {
+  if (!l.res) return;
+  UNROLL for (int quad = from; quad < from + count; quad++) {
+    i32 c = block * N + 32 * quad + 8 * t;
+    UNROLL for (int i = 0; i < 2; i++) { // what stands for positions and channels past the last does not matter
+      i32 p = row + 8 * i < l.n ? row + 8 * i : (i32)l.n - 1;
+      r.x[quad][i] = *(const u32x4 *)(l.res + (i64)p * l.out + (c < l.out ? c : 0));
+    }
+  }
+}
+
 // added and scaled take numbers that are still to be saturated, and leave such numbers.
-DEVICE void added(i32 *y, const i16 *residual) {
-  Run<8> x = load<8>(residual);
-  UNROLL for (int i = 0; i < 8; i++) y[i] = clamp32(y[i], -32768, 32767) + x.x[i];
+DEVICE void added(i32 *y, u32x4 x) {
+  UNROLL for (int i = 0; i < 8; i++) y[i] = clamp32(y[i], -32768, 32767) + (i16)(x[i / 2] >> (i % 2 * 16));
 }
 DEVICE void scaled(i32 *y, const i32 *by, i32 shift) {
   UNROLL for (int half = 0; half < 2; half++) {
@@ -216,13 +247,14 @@ DEVICE void scaled(i32 *y, const i32 *by, i32 shift) {
 
 // outcome stores what the sums of one block of channels become. Without Shifts the shift is 0. Constants are mul and bias of
 // two channels, 16 bytes a lane, so that those of a read follow each other.
-template <int N, int Out, bool Wide, bool Shifts>
-DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, u32 constants, const Looks &looks, i32 row, i32 block, i32 t) {
+template <int N, int Out, int Adding, bool Wide, bool Shifts>
+DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, Residuals<N> &res, u32 constants, const Looks &looks, i32 row, i32 block, i32 t) {
   enum { parts = Out == Gated ? 4 : Out == LookedSum ? 2 : 1, tiles = N / 8 / parts };
   i32 shift = (i32)l.shift;
   UNROLL for (int quad = 0; quad < tiles / 4; quad++) {
     i32 c = block * (N / parts) + 32 * quad + 8 * t;
     i32 y[2][8];
+    if (Adding == ReadHere) readResiduals(res, l, row, block, quad, 1, t);
     UNROLL for (int part = 0; part < parts; part++) {
       UNROLL for (int q = 0; q < 4; q++) {
         i32 tile = part * tiles + 4 * quad + q, k[4];
@@ -241,9 +273,9 @@ DEVICE void outcome(const Layer &l, const GroupSums<N, Wide> &s, u32 constants, 
       i32 p = row + 8 * r;
       if (p < l.n && c < l.out) {
         i64 to = (i64)p * l.out + c;
-        if (Out == Plain && l.res) added(y[r], l.res + to);
-        if (Out == Plain && l.outer) added(y[r], l.outer + to);
-        if (Out == Plain && l.frame) scaled(y[r], (const i32 *)l.table + (i64)*l.frame * l.out + c, (i32)l.scale);
+        if (Adding != Nothing && l.res) added(y[r], res.x[quad][r]);
+        if (Adding != Nothing && l.outer) added(y[r], *(const u32x4 *)(l.outer + to));
+        if (Adding != Nothing && l.frame) scaled(y[r], (const i32 *)l.table + c, (i32)l.scale);
         u32x4 words;
         UNROLL for (int i = 0; i < 4; i++) words[i] = saturated(y[r][2 * i], y[r][2 * i + 1]);
         *(u32x4 *)(l.dst + to) = words;
@@ -261,18 +293,17 @@ DEVICE void finished(GroupSums<N, Wide> &s) {
   if (Wide) hold<N / 2>(s.cross);
 }
 
-template <int N, int Out, bool Wide>
-DEVICE void finish(const Layer &l, const GroupSums<N, Wide> &s, u32 constants, const Looks &looks, u32 tableBar, i32 row, i32 block, i32 t) {
-  if (Out == Looked || Out == LookedSum) phaseWait(tableBar);
+template <int N, int Out, int Adding, bool Wide>
+DEVICE void finish(const Layer &l, const GroupSums<N, Wide> &s, Residuals<N> &res, u32 constants, const Looks &looks, i32 row, i32 block, i32 t) {
   if (l.shift != 0 || Wide)
-    outcome<N, Out, Wide, true>(l, s, constants, looks, row, block, t);
+    outcome<N, Out, Adding, Wide, true>(l, s, res, constants, looks, row, block, t);
   else
-    outcome<N, Out, Wide, false>(l, s, constants, looks, row, block, t);
+    outcome<N, Out, Adding, Wide, false>(l, s, res, constants, looks, row, block, t);
 }
 
 // readAll reads the activations of all steps.
-template <int Steps>
-DEVICE void readAll(u32 (*x)[8], const Rows<Whole> &rows, i32 t) {
+template <int Steps, int Reading>
+DEVICE void readAll(u32 (*x)[8], const Rows<Reading> &rows, i32 t) {
   UNROLL for (int k = 0; k < Steps; k++) {
     UNROLL for (int r = 0; r < 2; r++) {
       u32x4 v = activations(rows, r, k, t);
@@ -284,8 +315,9 @@ DEVICE void readAll(u32 (*x)[8], const Rows<Whole> &rows, i32 t) {
 // convolve computes a layer. With Steps input channels are 32 of these, whose planes stay in registers while all of a
 // block of threads' channels are computed; otherwise they are read for each block of channels, stage by stage.
 template <int N, int Out, int Reading, bool Wide, int Steps>
-DEVICE void convolve(const Layer &l) {
+DEVICE void convolve(Layer l) {
   enum { planesOf = Wide ? 2 : 1, Looking = Out == Looked || Out == LookedSum };
+  constexpr int Adding = Out != Plain || Reading != Whole ? Nothing : Steps ? ReadAhead : ReadHere;
   u8 *memory = dynamicShared(); // the table, weights, barriers
   i32 thread = threadIndex(), group = thread / 128, lane = thread % 32, t = lane % 4;
   i32 steps = Steps ? Steps : ((i32)l.in * (Reading == Taps ? 9 : 1) + 31) / 32, bytes = N * 32 * planesOf * steps, blob = bytes + N * 8;
@@ -297,22 +329,19 @@ DEVICE void convolve(const Layer &l) {
     looks = looksOf(l, table, lane);
     size = (looks.last / (looks.inRow + 1) + 1) * 128;
   }
-  u32 base = table + size, bars = base + share * blob, tableBar = bars + 8 * share;
+  u32 base = table + size, bars = base + share * blob;
   if (thread == 0) {
     for (i32 i = 0; i < count; i++) phaseInit(bars + 8 * i);
-    if (Looking) phaseInit(tableBar);
     phaseReady();
     for (i32 i = 0; i < count; i++) {
       phaseExpect(bars + 8 * i, blob);
       fetch(base + i * blob, l.packed + (i64)(first + i) * blob, blob, bars + 8 * i);
-      if (Looking && i == 0) {
-        phaseExpect(tableBar, size);
-        fetch(table, l.table, size, tableBar);
-      }
     }
   }
+  if (Looking) copyTable(memory, l, size);
   barrier();
   awaitLaunches();
+  if (Adding != Nothing && l.frame) l.table = (const i32 *)l.table + (i64)*l.frame * l.out;
 
   i32 stride = (i32)l.each * 2, tiles = ((i32)l.n + positionsOfGroup - 1) / positionsOfGroup;
   i32 tile = blockIndex() / (i32)l.groups * 2 + group;
@@ -320,6 +349,7 @@ DEVICE void convolve(const Layer &l) {
   GroupSums<N, Wide> s;
   UNROLL for (int i = 0; i < N / 2; i++) s.high[i] = s.low[i] = 0;
   UNROLL for (int i = 0; i < (Wide ? N / 2 : 1); i++) s.cross[i] = 0;
+  Residuals<N> res;
   Rows<Reading> rows;
   place(rows, l, tile * positionsOfGroup + inTile);
   if constexpr (Steps > 0) {
@@ -336,9 +366,10 @@ DEVICE void convolve(const Layer &l) {
         phaseWait(bars + 8 * i);
         products<N, Wide, Steps>(s, x, weights, 0);
         if (i == count - 1) place(rows, l, row + stride * positionsOfGroup);
+        if (Adding != Nothing) readResiduals(res, l, row, first + i, 0, N / 32, t);
         finished(s);
         if (i == count - 1) readAll<Steps>(x, rows, t);
-        finish<N, Out, Wide>(l, s, weights + bytes, looks, tableBar, row, first + i, t);
+        finish<N, Out, Adding, Wide>(l, s, res, weights + bytes, looks, row, first + i, t);
       }
     }
     return;
@@ -368,7 +399,7 @@ DEVICE void convolve(const Layer &l) {
       if (done < steps) STAGE(1)
 #undef STAGE
       finished(s);
-      finish<N, Out, Wide>(l, s, weights + bytes, looks, tableBar, row, first + i, t);
+      finish<N, Out, Adding, Wide>(l, s, res, weights + bytes, looks, row, first + i, t);
     }
   }
 }
@@ -380,25 +411,21 @@ DEVICE void convolve(const Layer &l) {
     Layer l = {dst, src, res, outer, packed, table, positions, in, out, shift, f, blocks, groups, each, h, w, r, last, copies, frame, scale, second, split}; \
     convolve<n, outcome, reading, wide, steps>(l);                                                                                \
   }
-GROUP(group_lin_128, 128, Plain, Whole, false, 0)
 GROUP(group_lin_96, 96, Plain, Whole, false, 0)
 GROUP(group_lin_64, 64, Plain, Whole, false, 0)
 GROUP(group_gated_128, 128, Gated, Whole, false, 0)
-GROUP(group_looked_128, 128, Looked, Whole, false, 0)
 GROUP(group_looked_64, 64, Looked, Whole, false, 0)
-GROUP(group_lookedsum_128, 128, LookedSum, Whole, false, 0)
 GROUP(group_lookedsum_64, 64, LookedSum, Whole, false, 0)
 GROUP(group_conv3_128, 128, Plain, Taps, false, 0)
 GROUP(group_conv3_64, 64, Plain, Taps, false, 0)
-GROUP(group_joined_128, 128, Plain, Joined, false, 0)
 GROUP(group_joined_64, 64, Plain, Joined, false, 0)
 GROUP(group_lin16_64, 64, Plain, Whole, true, 0)
 GROUP(group_looked16_64, 64, Looked, Whole, true, 0)
 GROUP(group_lookedsum16_64, 64, LookedSum, Whole, true, 0)
 GROUP(group_conv316_64, 64, Plain, Taps, true, 0)
 GROUP(group_conv316_32, 32, Plain, Taps, true, 0)
-// Those that have 256, 320 and 384 input channels.
-GROUP(group_lin_128x256, 128, Plain, Whole, false, 8)
+// Those that have 256, 320, 384 and 512 input channels.
+GROUP(group_lin_64x256, 64, Plain, Whole, false, 8)
 GROUP(group_looked_128x256, 128, Looked, Whole, false, 8)
 GROUP(group_lookedsum_128x256, 128, LookedSum, Whole, false, 8)
 GROUP(group_lin_64x320, 64, Plain, Whole, false, 10)
@@ -407,4 +434,6 @@ GROUP(group_lookedsum_128x320, 128, LookedSum, Whole, false, 10)
 GROUP(group_lin_64x384, 64, Plain, Whole, false, 12)
 GROUP(group_looked_64x384, 64, Looked, Whole, false, 12)
 GROUP(group_lookedsum_64x384, 64, LookedSum, Whole, false, 12)
+GROUP(group_lin_64x512, 64, Plain, Whole, false, 16)
+GROUP(group_joined_64x512, 64, Plain, Joined, false, 16)
 #undef GROUP

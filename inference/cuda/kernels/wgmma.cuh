@@ -24,6 +24,13 @@ DEVICE u32 sharedAddress(const void *p) {
   return a;
 }
 
+// constant reads what no launch writes.
+DEVICE u32 constant(const u32 *p) {
+  u32 d;
+  asm("{.reg .u64 g; cvta.to.global.u64 g, %1; ld.global.nc.u32 %0, [g];}" : "=r"(d) : "l"(p));
+  return d;
+}
+
 // Reads of shared memory in one instruction each; a compiler keeps them behind the wait for what they read.
 DEVICE i32 sharedByte(u32 at) {
   i32 d;
