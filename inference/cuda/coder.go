@@ -67,7 +67,7 @@ func loadCoderTables(m machine, host *entropy.Tables) (*coderTables, error) {
 	}
 	order, first := arranged(f)
 	for i := range f.Base {
-		put(uint32(f.Shift[i]) | uint32(f.K[i])<<8 | uint32(first[i])<<16)
+		put(uint32(f.Shift[i]-3) | uint32(f.K[i])<<8 | uint32(8*first[i])<<15)
 	}
 	for _, c := range f.Cost {
 		put(uint32(c))
@@ -315,8 +315,9 @@ func decoderLayout(sections []codedSection) coderLayout {
 	l.take(&l.sums, 4*tiles)
 	l.take(&l.starts, 4*tiles)
 	l.take(&l.escapes, tileSymbols/8*tiles)
-	l.take(&l.entries, 4*(n+(aheadRounds+1)*maxLanes)) // what is loaded ahead
-	l.take(&l.values, 2*(n+1))
+	// Batches of rounds begin and end with some that are empty, and one more is loaded ahead.
+	l.take(&l.entries, 4*(n+4*aheadRounds*maxLanes))
+	l.take(&l.values, 2*(n+3*aheadRounds*maxLanes))
 	return l
 }
 

@@ -63,11 +63,13 @@ struct Words {
 template <bool Shared>
 struct Entries {
   const u32x2 *entries;
+  u32 slots; // 0xffff, in a register
 
   // of is the entry of the slot in the lower half of x; how is the entry of Tables of its table.
   DEVICE_METHOD u32x2 of(u32 x, u32 how) const {
-    u32 first = how >> 13 & ~7u, size = shiftRight(0xffff, how) << 3; // bytes
-    u32 at = first | (shiftRight(x, how - 3) & size);
+    u32 first = how >> 15, size = shiftRight(slots, how) & ~7u; // bytes
+    together(size); // known before x is, and then one operation does the rest
+    u32 at = first | (shiftRight(x, how) & size);
     return *(const u32x2 *)((Shared ? dynamicShared() + Words::ring * 2 : (const u8 *)entries) + at);
   }
 };
@@ -94,10 +96,10 @@ struct Lane {
   // same steps, with a state that means nothing but is below 2^32, and takes no word.
   template <bool Shared>
   DEVICE_METHOD u32 decode(Words &words, u32 how, u32 following, bool active, Entries<Shared> entries) {
-    u32 outside = shiftLeft(~0u, how), bucket = shiftRight(slot, how), pos = slot & ~outside;
+    u32 outside = shiftLeft(~7u, how), pos = slot & ~outside;
     bool left = pos < (lo & ~outside); // fewer bits than 16
     u32 yl = (lo >> 16) * upper + pos, yr = (hi >> 16) * upper + ((hi + pos) & 0xffff), y = left ? yl : yr;
-    u32 symbol = left ? bucket : shiftRight(lo & 0xffff, how);
+    u32 symbol = shiftRight(left ? slot : lo & 0xffff, how) >> 3;
     bool empty = active && y < lowState;
     slot = y & 0xffff, upper = y >> 16;
     look(y, following, entries);
@@ -118,26 +120,27 @@ struct Lane {
 
 DEVICE void mark(u32 *bits, u32 n) { atomicOr(bits + n / 32, 1u << (n % 32)); }
 
-// decodeLevel decodes the symbols n0..n1-1 of all, as one warp: l is the thread's lane of 1<<logLanes, lane whether it
-// has one. values gets their numbers, escapes a bit for each that is one. Behind the list's end is a round of entries of
-// Tables, and then rounds of what does not matter.
+// decodeLevel decodes the symbols up to n1 of all, as one warp: l is the thread's lane, lane whether it has one. values gets
+// their numbers, escapes a bit for each that is one. Behind the list's end is a round of entries of Tables, and then rounds
+// of what does not matter.
 template <bool Shared>
-DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *escapes, u32 n0, u32 n1, u32 l, u32 logLanes, bool lane, Entries<Shared> entries) {
-  u32 stride = 1u << logLanes;
+DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *escapes, Order order, u32 n1, u32 l, bool lane, Entries<Shared> entries) {
+  enum { batch = aheadRounds };
+  u32 logLanes = order.logLanes, stride = 1u << logLanes, n0 = order.n0;
   i32 round = n0 >> logLanes, last = (n1 - 1) >> logLanes;
   // Whole rounds are those from bottom on and below top.
-  i32 bottom = (n0 + stride - 1) >> logLanes, top = n1 >> logLanes;
+  i32 bottom = order.bottom, top = n1 >> logLanes;
   Lane state{x & 0xffff, x >> 16, 0, 0, words.next(), lanesBefore()};
   auto part = [&]() {
     u32 n = ((u32)round << logLanes) + l;
     bool active = lane && n >= n0 && n < n1;
-    u32 how = list[active ? n - n0 : 0];
+    u32 at = order.at(active ? n - n0 : 0), how = list[at];
     words.refill();
     Lane before = state;
     state.look(state.slot, how, entries);
     u32 symbol = state.decode(words, how, how, active, entries);
     if (active) {
-      values[n - n0] = (i16)symbol;
+      values[at] = (i16)symbol;
       if (symbol == 0) mark(escapes, n - n0);
     } else {
       state.slot = before.slot, state.upper = before.upper;
@@ -145,43 +148,44 @@ DEVICE u32 decodeLevel(Words &words, u32 x, i16 *values, const u32 *list, u32 *e
   };
   for (; round < bottom && round <= last; round++) part();
   if (round < top) {
-    // How a symbol decodes is loaded a batch of rounds ahead. Both bases are the lane's own, so that they stay in registers.
-    enum { ahead = aheadRounds };
-    u32 later[ahead], n = ((u32)round << logLanes) - n0, found = 0;
-    const u32 *from = list + l + ahead * stride;
-    i16 *to = values + l;
-    auto whole = [&](u32 how, u32 following) {
-      u32 symbol = state.decode(words, how, following, lane, entries);
-      if (lane) to[n] = (i16)symbol;
-      found = found << 1 | (symbol == 0); // the latest in bit 0
-      n += stride;
+    // How symbols decode is loaded a batch of rounds ahead.
+    const u32x4 *from = (const u32x4 *)list + 2 * (stride + l);
+    u32x4 *to = (u32x4 *)values + (stride + l), now[2] = {from[0], from[1]}, later[2], symbols;
+    u32 least;
+    auto next = [&](int i) {
+      u32 following = i + 1 < batch ? now[(i + 1) / 4][(i + 1) % 4] : later[0][0];
+      u32 symbol = state.decode(words, now[i / 4][i % 4], following, lane, entries);
+      symbols[i / 2] |= symbol << (i % 2 * 16);
+      least = symbol < least ? symbol : least;
     };
-    // Behind a batch of rounds one vote asks for all that is rarely wanted.
-    auto tend = [&]() {
-      if (any((lane && found != 0) || words.low())) {
+    // Behind a batch one vote asks for all that is rarely wanted. Of its rounds, those up to end have symbols.
+    auto tend = [&](i32 end) {
+      if (lane) *to = symbols;
+      if (any((lane & (least == 0)) | words.low())) {
         words.refill();
-        for (u32 back = stride; found != 0; found >>= 1, back += stride) {
-          if (lane && found & 1) mark(escapes, n - back + l);
+        UNROLL for (int i = 0; i < batch; i++) {
+          if (lane && round + i < end && (symbols[i / 2] >> (i % 2 * 16) & 0xffff) == 0) mark(escapes, ((u32)(round + i) << logLanes) + l - n0);
         }
       }
     };
     words.refill();
-    UNROLL for (int i = 0; i < ahead; i++) later[i] = list[l + n + i * stride];
-    state.look(state.slot, later[0], entries);
-    for (; round + ahead <= top; round += ahead) {
-      UNROLL for (int i = 0; i < ahead; i++) {
-        u32 how = later[i];
-        later[i] = from[n];
-        whole(how, later[(i + 1) % ahead]);
-      }
-      tend();
+    state.look(state.slot, now[0][0], entries);
+    for (; round + batch <= top; round += batch) {
+      from += 2 * stride;
+      UNROLL for (int i = 0; i < 2; i++) later[i] = from[i];
+      symbols = u32x4{0, 0, 0, 0}, least = 1;
+      UNROLL for (int i = 0; i < batch; i++) next(i);
+      tend(round + batch);
+      to += stride;
+      UNROLL for (int i = 0; i < 2; i++) now[i] = later[i];
     }
     if (round < top) {
-      UNROLL for (int i = 0; i < ahead; i++) {
-        if (round + i < top) whole(later[i], later[(i + 1) % ahead]);
+      symbols = u32x4{0, 0, 0, 0}, least = 1;
+      UNROLL for (int i = 0; i < batch - 1; i++) {
+        if (round + i < top) next(i);
       }
+      tend(top);
       round = top;
-      tend();
     }
   }
   for (; round <= last; round++) part();
@@ -249,7 +253,7 @@ DEVICE Issue escapeValue(Reader &r, u32 i, u32 k, i16 *value) {
 
 // closeLevel says whether a group's words ended early, and reads the values of the escapes; behind the last level, whether
 // every word is used and every lane at its start. What other blocks have just written is volatile.
-DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, const volatile u32x4 *escapes, u32 coded, u32 level, bool last) {
+DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, i16 *values, const u32 *list, const volatile u32x4 *escapes, Order order, u32 coded, u32 level, bool last) {
   SHARED u32 stop, next, read;
   Closing *c = (Closing *)dynamicShared(); // nothing needs the decoding tables any more
   u32 thread = (u32)threadIndex(), lanes = head->lanes, groups = (lanes + groupLanes - 1) / groupLanes;
@@ -283,7 +287,7 @@ DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, i16 *values, cons
         }
       }
       barrier();
-      for (u32 i = thread; i < here; i += 256) c->k[i] = (u8)(list[c->which[i]] >> 8);
+      for (u32 i = thread; i < here; i += 256) c->k[i] = (u8)tableK(list[order.at(c->which[i])]);
       for (u32 i = thread; i < 2 * here; i += 256) c->words[i] = (u16)wordAt(words, next + i, held);
       barrier();
       if (thread == 0) {
@@ -295,7 +299,7 @@ DEVICE void closeLevel(DecoderHead *head, PayloadImage *image, i16 *values, cons
         read = i, next += r.at;
       }
       barrier();
-      for (u32 i = thread; i < read; i += 256) values[c->which[i]] = (i16)(c->value[i] + 1 + c->k[i]); // as if it were a symbol's number
+      for (u32 i = thread; i < read; i += 256) values[order.at(c->which[i])] = (i16)(c->value[i] + 1 + c->k[i]); // as if it were a symbol's number
       barrier();
     }
   }
@@ -335,8 +339,10 @@ KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, co
   const u32x4 *from = (const u32x4 *)entries; // a table has four entries at least
   for (u32 i = thread; fits && i < (u32)count / 2; i += 256) shared[i] = from[i];
   barrier();
+  Order order = Order::of(head, level);
+  order.logLanes = uniform(order.logLanes), order.n0 = n0, order.bottom = uniform(order.bottom);
   if (uniform(thread / groupLanes) == 0 && n1 > n0) {
-    u32 logLanes = 31 - __builtin_clz(lanes), groupSize = lanes < groupLanes ? lanes : groupLanes;
+    u32 groupSize = lanes < groupLanes ? lanes : groupLanes;
     bool lane = thread < groupSize;
     u32 l = group * groupLanes + (thread & (groupSize - 1)), x = image->state[l];
     Words words;
@@ -344,10 +350,12 @@ KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, co
     words.shared = (u16 *)dynamicShared();
     words.held = image->begin[group + 1] - image->begin[group];
     words.begin(uniform(head->at[group]));
+    u32 slots = 0xffff;
+    together(slots);
     if (fits) {
-      x = decodeLevel(words, x, values, list, escapes, n0, n1, l, logLanes, lane, Entries<true>{entries});
+      x = decodeLevel(words, x, values, list, escapes, order, n1, l, lane, Entries<true>{entries, slots});
     } else {
-      x = decodeLevel(words, x, values, list, escapes, n0, n1, l, logLanes, lane, Entries<false>{entries});
+      x = decodeLevel(words, x, values, list, escapes, order, n1, l, lane, Entries<false>{entries, slots});
     }
     if (lane) image->state[l] = x;
     u32 at = words.at();
@@ -359,7 +367,7 @@ KERNEL void coder_decode(DecoderHead *head, PayloadImage *image, i16 *values, co
   barrier();
   if (!closing) return;
   fence();
-  closeLevel(head, image, values, list, (const volatile u32x4 *)escapes, n1 - n0, (u32)level, last);
+  closeLevel(head, image, values, list, (const volatile u32x4 *)escapes, order, n1 - n0, (u32)level, last);
 }
 
 // coder_scatter puts a level's symbols into their places: 0 where a symbol is not coded, and in the place of one beyond
@@ -378,10 +386,11 @@ KERNEL void coder_scatter(DecoderHead *head, const i16 *values, const u32 *start
     n += yes;
   }
   u32 place = starts[(u32)firstTile + (u32)blockIndex()] + blockScan(n, total);
+  Order order = Order::of(head, level);
   Run<threadSymbols> out;
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     // A symbol's number is 1+K+v.
-    i32 v = coded >> i & 1 ? (i16)(values[place++] - 1 - (i32)(table[s.table(i) & (tableHalf - 1)] >> 8 & 255)) : 0;
+    i32 v = coded >> i & 1 ? (i16)(values[order.at(place++)] - 1 - tableK(table[s.table(i) & (tableHalf - 1)])) : 0;
     if (v > (i32)limit || v < -(i32)limit) {
       atomicMin(&head->report.range[level], (u64)(firstSection + t.number) << 48 | (u64)(first + i) << 16 | (u16)v);
       v = 0;

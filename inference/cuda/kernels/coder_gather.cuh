@@ -21,7 +21,7 @@ KERNEL void coder_sum(Sums *sums, const Tables *tables, const Frame *frame, i64 
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     if (i >= (int)s.valid || (i32)s.table(i) < threshold) continue;
     u32 x = s.table(i) & (tableHalf - 1);
-    i32 v = t.section.symbols[first + i], k = table[x] >> 8 & 255;
+    i32 v = t.section.symbols[first + i], k = tableK(table[x]);
     both += 1 + ((u32)(v < -k || v > k) << 16);
     bits += cost[x];
   }
@@ -64,7 +64,7 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     value[i] = 0;
     if (i >= (int)s.valid || (i32)s.table(i) < threshold) continue;
-    i32 v = value[i] = t.section.symbols[first + i], k = table[s.table(i) & (tableHalf - 1)] >> 8 & 255;
+    i32 v = value[i] = t.section.symbols[first + i], k = tableK(table[s.table(i) & (tableHalf - 1)]);
     u32 escape = v < -k || v > k;
     taken |= 1 << i;
     outside |= escape << i;
@@ -74,13 +74,13 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
   UNROLL for (int i = 0; i < threadSymbols; i++) {
     if (!(taken >> i & 1)) continue;
     u32 x = table[s.table(i) & (tableHalf - 1)];
-    i32 k = x >> 8 & 255, symbol = 0;
+    i32 k = tableK(x), symbol = 0;
     if (outside >> i & 1) {
       escapes[e++] = (u16)value[i] | (u32)k << 16;
     } else {
       symbol = value[i] + k + 1;
     }
-    entries[n++] = coding[(x >> 16) + symbol];
+    entries[n++] = coding[tableFirst(x) + symbol];
   }
   i32 level = (i32)(closes >> (4 * t.number) & 15) - 1;
   if (!t.last || level < 0) return;
@@ -98,7 +98,7 @@ KERNEL void coder_gather(EncoderHead *head, const Sums *sums, u32x4 *entries, u3
   }
 }
 
-// coder_list lists how each coded symbol of a level decodes: the table's entry of Tables; behind the last stands a round
+// coder_list lists in their Order how each coded symbol of a level decodes: the table's entry of Tables; behind the last stands a round
 // of some table's, since decoding looks a round ahead. starts gets the number of the first coded symbol of every tile, and
 // escapes, which has a bit for each, is cleared. This launch has the tiles from firstTile of the level's on, and base is the
 // number of symbols in those before. Of y, blocks take tiles in turn and wait for those that came before them to say how
@@ -128,11 +128,12 @@ KERNEL void coder_list(DecoderHead *head, u32 *counts, u32 *starts, u32x4 *escap
     start = (u32)blockSum(sum);
   }
   place += start;
+  Order order = Order::of(head, level);
   UNROLL for (int i = 0; i < threadSymbols; i++) {
-    if (i < (int)s.valid && (i32)s.table(i) >= threshold) list[place++] = table[s.table(i) & (tableHalf - 1)];
+    if (i < (int)s.valid && (i32)s.table(i) >= threshold) list[order.at(place++)] = table[s.table(i) & (tableHalf - 1)];
   }
   if (tile + 1 == (u32)tiles) {
-    for (u32 i = thread; i < maxLanes; i += 256) list[start + total + i] = table[0];
+    for (u32 i = thread; i < 1u << order.logLanes; i += 256) list[order.at(start + total + i)] = table[0];
   }
   if (thread < tileSymbols / 128) escapes[tile * (tileSymbols / 128) + thread] = u32x4{0, 0, 0, 0};
   if (thread > 0) return;

@@ -30,9 +30,12 @@ struct Frame {
 
 // Tables is a model's tables, each number where a kernel wants it.
 struct Tables {
-  u32 table[128]; // shift | K<<8 | first entry in its half of tables<<16
+  u32 table[128]; // shift-3 | K<<8 | 8 times the first entry in its half of tables<<15
   u32 cost[128];
 };
+
+DEVICE i32 tableK(u32 x) { return x >> 8 & 127; }
+DEVICE u32 tableFirst(u32 x) { return x >> 18; }
 
 // Sums is what a tile of symbols holds.
 struct Sums {
@@ -109,6 +112,24 @@ struct Tile {
   u32 number, before; // of the section; how many symbols the sections before it have
   u32 first;          // symbol
   bool last;          // tile of its section
+};
+
+// An Order is where a decoder keeps a level's symbols: eight rounds of a lane together, so that the lane loads and stores
+// what it needs for them at once. Batches of eight begin with the first round that is a whole one of the level; a round of
+// which the level before has a part is the last of the batch ahead of those.
+struct Order {
+  u32 logLanes, n0; // of the level's first symbol
+  u32 bottom;       // the first whole round
+
+  DEVICE_METHOD static Order of(const DecoderHead *head, i64 level) {
+    u32 logLanes = 31 - __builtin_clz(head->lanes), n0 = level ? head->coded[level - 1] : 0;
+    return Order{logLanes, n0, (n0 + (1u << logLanes) - 1) >> logLanes};
+  }
+  // at is the place of symbol i of the level.
+  DEVICE_METHOD u32 at(u32 i) const {
+    u32 n = n0 + i, round = (n >> logLanes) - bottom + aheadRounds, lane = n & ((1u << logLanes) - 1);
+    return (round / aheadRounds << logLanes | lane) * aheadRounds + round % aheadRounds;
+  }
 };
 
 DEVICE u32 tilesOf(u32 n) { return (n + tileSymbols - 1) / tileSymbols; }
