@@ -152,7 +152,7 @@ func (k groupKernel) name(name string) string {
 
 // groupKernels are those that there are, by name, in order of preference.
 var groupKernels = map[string][]groupKernel{
-	"group_lin":         {{64, 8}, {64, 10}, {64, 12}, {64, 16}, {96, 0}, {64, 0}},
+	"group_lin":         {{64, 8}, {64, 10}, {64, 12}, {64, 16}, {32, 20}, {96, 0}, {64, 0}},
 	"group_joined":      {{64, 16}, {64, 0}},
 	"group_gated":       {{128, 0}},
 	"group_looked":      {{128, 8}, {64, 10}, {64, 12}, {64, 0}},

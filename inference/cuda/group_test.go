@@ -99,7 +99,7 @@ func groupWant(l *kernel.Lin, o outcome, src, res []int16, table []int16, f uint
 }
 
 // groupSizes are channel counts that meet every edge of the kernels' blocks and stages.
-var groupSizes = [][2]int{{8, 8}, {32, 64}, {48, 96}, {64, 32}, {96, 192}, {120, 136}, {128, 128}, {160, 320}, {192, 256}, {256, 256}, {320, 40}, {384, 192}, {256, 64}, {512, 192}, {1024, 128}}
+var groupSizes = [][2]int{{8, 8}, {32, 64}, {48, 96}, {64, 32}, {96, 192}, {120, 136}, {128, 128}, {160, 320}, {192, 256}, {256, 256}, {320, 40}, {384, 192}, {256, 64}, {512, 192}, {640, 96}, {1024, 128}}
 
 func TestGroup(t *testing.T) {
 	eachGroupMachine(t, func(t *testing.T, m *bench) {

@@ -15,7 +15,7 @@ extern unsigned char *nvcodec_emu_shared;
 #define REFUSE(what) (fprintf(stderr, "emu: thread %d: %s\n", nvcodec_emu_thread, what), abort())
 
 // Shared memory of a block begins behind what a kernel's static variables take; any multiple of 1024 will do.
-enum { Base = 3072, Limit = 228 << 10, Threads = 1024, Pending = 4, MostColumns = 256, Reads = 16 };
+enum { Base = 3072, Limit = 228 << 10, Threads = 1024, Pending = 4, MostColumns = 256, Reads = 20 };
 
 extern "C" uint32_t nvcodec_emu_shared_address(const void *p) { return Base + (uint32_t)((const unsigned char *)p - nvcodec_emu_shared); }
 

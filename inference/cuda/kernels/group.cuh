@@ -424,7 +424,7 @@ GROUP(group_looked16_64, 64, Looked, Whole, true, 0)
 GROUP(group_lookedsum16_64, 64, LookedSum, Whole, true, 0)
 GROUP(group_conv316_64, 64, Plain, Taps, true, 0)
 GROUP(group_conv316_32, 32, Plain, Taps, true, 0)
-// Those that have 256, 320, 384 and 512 input channels.
+// Those that have 256, 320, 384, 512 and 640 input channels.
 GROUP(group_lin_64x256, 64, Plain, Whole, false, 8)
 GROUP(group_looked_128x256, 128, Looked, Whole, false, 8)
 GROUP(group_lookedsum_128x256, 128, LookedSum, Whole, false, 8)
@@ -435,5 +435,6 @@ GROUP(group_lin_64x384, 64, Plain, Whole, false, 12)
 GROUP(group_looked_64x384, 64, Looked, Whole, false, 12)
 GROUP(group_lookedsum_64x384, 64, LookedSum, Whole, false, 12)
 GROUP(group_lin_64x512, 64, Plain, Whole, false, 16)
+GROUP(group_lin_32x640, 32, Plain, Whole, false, 20)
 GROUP(group_joined_64x512, 64, Plain, Joined, false, 16)
 #undef GROUP
