@@ -39,10 +39,8 @@ DEVICE void groupProduct(i32 *c, const u32 *a, u64 b, u32 more) {
   nvcodec_emu_group_product(c, N, a, SignedA, b, SignedB, more);
 }
 
-DEVICE u32 constant(const u32 *p) { return *p; }
 DEVICE i32 sharedByte(u32 at) { return *nvcodec_emu_shared_at(at, 1); }
 DEVICE void sharedFour(u32 at, i32 *x) { __builtin_memcpy(x, nvcodec_emu_shared_at(at, 16), 16); }
 
 DEVICE i32 joined(i32 high, i32 low) { return (i32)(((u32)high << 8) + (u32)low); }
 DEVICE i32 positive(i32 x, i32 most) { return clamp32(x, 0, most); }
-DEVICE u32 saturated(i32 a, i32 b) { return (unsigned short)sat16(a) | (u32)(unsigned short)sat16(b) << 16; }

@@ -31,17 +31,6 @@ struct Widths {
   };
 };
 
-// saturated puts two numbers into a word as sat16 of each, the first one low.
-DEVICE u32 saturated(i32 a, i32 b) {
-#ifdef NVCODEC_EMULATE
-  return halves(sat16(a), sat16(b));
-#else
-  u32 d;
-  asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(d) : "r"(b), "r"(a));
-  return d;
-#endif
-}
-
 // upper is the upper word of a*b, plus c.
 DEVICE i32 upper(i32 a, i32 b, i32 c) {
 #ifdef NVCODEC_EMULATE

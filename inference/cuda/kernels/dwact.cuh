@@ -7,11 +7,11 @@
 #include "halves.cuh"
 #include "launches.cuh"
 
-// requantised is sat16(rnd(acc*mul, shift)); with Far, shift is 32 or more, so that the high word is all that counts.
+// requantised saturates to sat16(rnd(acc*mul, shift)); with Far, shift is 32 or more, so that the high word is all that counts.
 template <bool Far>
-DEVICE i16 requantised(i32 acc, i32 mul, i64 half, i32 shift) {
+DEVICE i32 requantised(i32 acc, i32 mul, i64 half, i32 shift) {
   i64 x = wide(acc, mul) + half;
-  return Far ? sat16((i32)(x >> 32) >> (shift - 32)) : sat16(x >> shift);
+  return Far ? (i32)(x >> 32) >> (shift - 32) : sat16(x >> shift);
 }
 
 template <bool Far, int Strip>
@@ -21,54 +21,54 @@ DEVICE void dwactStore(i16 *dst, const i32 (*acc)[4], i32x4 mul, i32 rows, i64 p
     if (r < rows) {
       i32 y[4];
       UNROLL for (int k = 0; k < 4; k++) y[k] = requantised<Far>(acc[r][k], mul[k], half, shift);
-      *(u32x2 *)(dst + r * pitch) = u32x2{halves(y[0], y[1]), halves(y[2], y[3])};
+      *(u32x2 *)(dst + r * pitch) = u32x2{saturated(y[0], y[1]), saturated(y[2], y[3])};
     }
   }
 }
 
 template <bool Active, int Columns, int Strips, int Strip>
 DEVICE void dwactOf(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i32 h, i32 w, i32 c, i32 f, i32 shift) {
-  enum { Quads = 8, Rows = Strips * Strip, Pairs = Rows / 2 + 1, Wide = Columns + 2, Inputs = Pairs * Wide * Quads, Rounds = (Inputs + 255) / 256 };
+  enum { Quads = 8, Rows = Strips * Strip, Pairs = Rows / 2 + 1, Wide = Columns + 2, Inputs = Pairs * Wide * Quads, Rounds = (Inputs / 2 + 255) / 256 };
   static_assert(Columns * Strips * Quads == 256, "a thread for each strip");
   SHARED u32x4 inputs[Inputs];    // [pair of rows][column][four channels]
   SHARED u32 taps[3][Quads * 4]; // by column: a channel's three weights from the lowest byte on, then 0
   i32 groups = (c + 31) / 32, across = (w + Columns - 1) / Columns, thread = threadIndex();
-  awaitLaunches();
   i32 c0 = blockIndex() % groups * 32, x0 = blockIndex() / groups % across * Columns, y0 = blockIndex() / groups / across * Rows;
   if (thread < 3 * Quads * 4) {
     i32 dx = thread / (Quads * 4), k = thread % (Quads * 4);
     u32 word = 0;
     UNROLL for (int dy = 0; dy < 3; dy++) {
-      if (c0 + k < c) word |= (u32)(u8)weights[(dy * 3 + dx) * c + c0 + k] << (8 * dy);
+      if (c0 + k < c) word |= (u32)constant(weights + (dy * 3 + dx) * c + c0 + k) << (8 * dy);
     }
     taps[dx][k] = word;
   }
-  u32x2 x[Rounds][2];
+  i32 quad = thread % Quads, ch = c0 + 4 * quad;
+  i32x4 b = constant((const i32x4 *)(bias + (ch < c ? ch : 0))), m = constant((const i32x4 *)(mul + (ch < c ? ch : 0)));
+  awaitLaunches();
+  u32x4 x[Rounds][2]; // eight channels of two rows
   UNROLL for (int round = 0; round < Rounds; round++) {
-    i32 at = thread + 256 * round, ch = c0 + at % Quads * 4, col = x0 - 1 + at / Quads % Wide, row = y0 - 1 + at / (Quads * Wide) * 2;
-    UNROLL for (int k = 0; k < 2; k++) {
-      bool in = at < Inputs && ch < c && col >= 0 && col < w && row + k >= 0 && row + k < h;
-      x[round][k] = in ? *(const u32x2 *)(src + (i64)((row + k) * w + col) * c + ch) : u32x2{0, 0};
-    }
+    i32 at = thread + 256 * round, ch = c0 + at % (Quads / 2) * 8, col = x0 - 1 + at / (Quads / 2) % Wide, row = y0 - 1 + at / (Quads / 2 * Wide) * 2;
+    bool in = at < Inputs / 2 && ch < c && (u32)col < (u32)w;
+    const i16 *from = src + ((row * w + col) * c + ch); // no tensor has 2^31 values
+    UNROLL for (int k = 0; k < 2; k++) x[round][k] = loadIf(from + k * w * c, in && (u32)(row + k) < (u32)h);
   }
   UNROLL for (int round = 0; round < Rounds; round++) {
     i32 at = thread + 256 * round;
-    u32x4 pair;
-    UNROLL for (int k = 0; k < 4; k++) {
+    u32x4 pairs[2];
+    UNROLL for (int k = 0; k < 8; k++) {
       u32 a = x[round][0][k / 2], b = x[round][1][k / 2];
       if (!Active)
-        pair[k] = permute(a, b, k % 2 == 0 ? 0x5410 : 0x7632);
+        pairs[k / 4][k % 4] = permute(a, b, k % 2 == 0 ? 0x5410 : 0x7632);
       else
-        pair[k] = k % 2 == 0 ? halves(act((i16)a, f), act((i16)b, f)) : halves(act((i32)a >> 16, f), act((i32)b >> 16, f));
+        pairs[k / 4][k % 4] = k % 2 == 0 ? halves(act((i16)a, f), act((i16)b, f)) : halves(act((i32)a >> 16, f), act((i32)b >> 16, f));
     }
-    if (at < Inputs) inputs[at] = pair;
+    if (at < Inputs / 2) inputs[2 * at] = pairs[0], inputs[2 * at + 1] = pairs[1];
   }
   barrier();
-  i32 quad = thread % Quads, col = thread / Quads % Columns, strip = thread / (Quads * Columns);
-  i32 ch = c0 + 4 * quad, y = y0 + strip * Strip;
+  i32 col = thread / Quads % Columns, strip = thread / (Quads * Columns);
+  i32 y = y0 + strip * Strip;
   if (ch >= c || x0 + col >= w || y >= h) return;
   i32 acc[Strip][4];
-  i32x4 b = *(const i32x4 *)(bias + ch);
   UNROLL for (int r = 0; r < Strip; r++) {
     UNROLL for (int k = 0; k < 4; k++) acc[r][k] = b[k];
   }
@@ -84,7 +84,6 @@ DEVICE void dwactOf(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias
       }
     }
   }
-  i32x4 m = *(const i32x4 *)(mul + ch);
   i16 *to = dst + (i64)(y * w + x0 + col) * c + ch;
   if (shift >= 32)
     dwactStore<true, Strip>(to, acc, m, h - y, (i64)w * c, shift);
@@ -93,7 +92,7 @@ DEVICE void dwactOf(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias
 }
 
 #define DWACT(name, active, columns, strips, strip)                                                                                                                  \
-  KERNEL void name(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i64 h, i64 w, i64 c, i64 f, i64 shift) {                    \
+  KERNEL_OF(256, 4) void name(i16 *dst, const i16 *src, const i8 *weights, const i32 *bias, const i32 *mul, i64 h, i64 w, i64 c, i64 f, i64 shift) {                    \
     dwactOf<active, columns, strips, strip>(dst, src, weights, bias, mul, (i32)h, (i32)w, (i32)c, (i32)f, (i32)shift);                                               \
   }
 DWACT(dw_large, false, 16, 2, 4)

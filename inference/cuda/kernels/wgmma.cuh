@@ -2,7 +2,7 @@
 // with the second matrix read from shared memory as a descriptor says; and copies into shared memory that run on their
 // own. Compiled for the host, the same names come from ../emu/warpgroup.h.
 #pragma once
-#include "device.cuh"
+#include "halves.cuh"
 
 typedef unsigned long long u64;
 
@@ -22,13 +22,6 @@ DEVICE u32 sharedAddress(const void *p) {
   u32 a;
   asm("{.reg .u64 s; cvta.to.shared.u64 s, %1; cvt.u32.u64 %0, s;}" : "=r"(a) : "l"(p));
   return a;
-}
-
-// constant reads what no launch writes.
-DEVICE u32 constant(const u32 *p) {
-  u32 d;
-  asm("{.reg .u64 g; cvta.to.global.u64 g, %1; ld.global.nc.u32 %0, [g];}" : "=r"(d) : "l"(p));
-  return d;
 }
 
 // Reads of shared memory in one instruction each; a compiler keeps them behind the wait for what they read.
@@ -120,13 +113,6 @@ DEVICE i32 joined(i32 high, i32 low) {
 DEVICE i32 positive(i32 x, i32 most) {
   i32 d;
   asm("min.relu.s32 %0, %1, %2;" : "=r"(d) : "r"(x), "r"(most));
-  return d;
-}
-
-// saturated packs two numbers, each limited to int16; a is the lower half.
-DEVICE u32 saturated(i32 a, i32 b) {
-  u32 d;
-  asm("cvt.pack.sat.s16.s32 %0, %1, %2;" : "=r"(d) : "r"(b), "r"(a));
   return d;
 }
 #endif
