@@ -94,9 +94,21 @@ func (d *decoder) layout() (device int64, slot *slotLayout) {
 
 // calls is all that stands between a payload and its picture.
 func (d *decoder) calls(g *codingGraph, parity int) []call {
-	return d.net.frameCalls(g.plan, parity, func(level int) []call {
+	return behindLists(d.net.frameCalls(g.plan, parity, func(level int) []call {
 		return decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), d.memory)
-	})
+	}))
+}
+
+// behindLists has what begins beside the decoding of symbols wait for their list too, which decoding waits for: its many
+// blocks of threads would find the device taken.
+func behindLists(calls []call) []call {
+	for i := range calls {
+		c := &calls[i]
+		for c.after > 0 && c.after < i && calls[c.after].kernel == "coder_list" && calls[c.after].stream != c.stream {
+			c.after++
+		}
+	}
+	return calls
 }
 
 func (d *decoder) Submit(f *inference.CodedFrame) error {

@@ -531,3 +531,25 @@ func (c *corruptingEncoder) Receive() (*inference.Coded, error) {
 	}
 	return got, err
 }
+
+// What a frame has beside the decoding of symbols begins behind their list, and nothing else waits for more than it did.
+func TestBehindLists(t *testing.T) {
+	calls := behindLists([]call{
+		{kernel: "z", stream: 1},
+		{kernel: "coder_list", stream: 1},
+		{kernel: "memory", after: 1},
+		{kernel: "tables", after: 2},
+		{kernel: "coder_list"}, {kernel: "coder_list"},
+		{kernel: "coder_decode"},
+		{kernel: "beside", stream: 1, after: 4},
+		{kernel: "more", stream: 1},
+		{kernel: "joined", after: 9},
+	})
+	var got []int
+	for _, c := range calls {
+		got = append(got, c.after)
+	}
+	if want := []int{0, 0, 2, 2, 0, 0, 0, 6, 0, 9}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("waits are %v, want %v", got, want)
+	}
+}
