@@ -19,6 +19,9 @@ import (
 // software says that the device is the driver in software: timings mean nothing there and only show that they run.
 var software = os.Getenv("NVCODEC_SOFTWARE_DRIVER") != ""
 
+// NVCODEC_OVERLAP=0 has no launch begin while another ends.
+func init() { overlap = os.Getenv("NVCODEC_OVERLAP") != "0" }
+
 // benchModels are those of NVCODEC_MODELS, or a random one of the size of nvc1-base.
 func benchModels(tb testing.TB) []*inference.Model {
 	files := os.Getenv("NVCODEC_MODELS")

@@ -31,6 +31,31 @@ func TestDCVCRT(t *testing.T) {
 	}
 }
 
+// The same at the published widths, whose kernels are those that are timed; where there are kernels of warpgroups.
+func TestDCVCRTFull(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	m := inferencetest.NewDCVCRT(4, inferencetest.DCVCRTFull)
+	size := inference.Size{W: 128, H: 64}
+	all := takes(3, size, 3)
+	for i := range all {
+		all[i].frame.Threshold = 0
+	}
+	reference, err := inference.CPU("auto")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := encode(t, reference, m, size, all)
+	eachBackend(t, func(t *testing.T, b *backend) {
+		if b.sm != 90 {
+			t.Skip("no warpgroups")
+		}
+		compare(t, "encode", encode(t, b, m, size, all), want)
+		compare(t, "decode", decode(t, b, m, size, all, want), want)
+	})
+}
+
 // Where the kernels of warpgroups are, they compute every convolution of the published network, its tables with them, and
 // with int8 weights nothing at its largest resolution is a pass of its own that only moves or scales.
 func TestDCVCRTGroups(t *testing.T) {
