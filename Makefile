@@ -62,10 +62,10 @@ bench: setup
 	$(GO) test -run '^$$' -bench . ./rans ./entropy ./inference/... ./codec/... ./pipeio
 
 bench-gpu:
-	@test -n "$(CLIPS)$(PACK)" || { echo 'usage: make bench-gpu CLIPS="A B" [GPUFLAGS="-sizes 1920x1080 -qps 42"], or PACK=FILE.tgz of bench/gpu/run.sh pack'; exit 2; }
+	@test -n "$(CLIPS)$(PACK)" || { echo 'usage: make bench-gpu CLIPS="A B" [GPUFLAGS="-sizes 1920x1080 -qps 42"], or PACK=FILE.tar.xz of bench/gpu/run.sh pack'; exit 2; }
 	@mkdir -p $(OUT)
-	@if [ -z "$(PACK)" ]; then bench/gpu/run.sh pack $(OUT)/bench-gpu.tgz $(CLIPS) >/dev/null; fi
-	@bench/gpu/run.sh run $(or $(PACK),$(OUT)/bench-gpu.tgz) $(GPUFLAGS)
+	@if [ -z "$(PACK)" ]; then bench/gpu/run.sh pack $(OUT)/bench-gpu.tar.xz $(CLIPS) >/dev/null; fi
+	@bench/gpu/run.sh run $(or $(PACK),$(OUT)/bench-gpu.tar.xz) $(GPUFLAGS)
 
 rd: build
 	@test -n "$(CLIPS)" || { echo 'usage: make rd CLIPS=FOLDER [RDFLAGS="-frames 33 -out docs/rd"]'; exit 2; }

@@ -2,8 +2,8 @@
 # Shows that a GPU computes the same bits as the CPU, with the real program: streams made on one are decoded on the
 # other, over many clips, four sizes, both models and all frame types; every kernel family on a part; golden vectors.
 #
-#   exact.sh pack FILE.tgz CLIP...   where Go and ffmpeg are: program, tiling tool, and the clips' beginnings
-#   exact.sh run FILE.tgz            where the device is: needs neither Go, nor FFmpeg, nor a network
+#   exact.sh pack FILE.tar.xz CLIP...   where Go and ffmpeg are: program, tiling tool, and the clips' beginnings
+#   exact.sh run FILE.tar.xz            where the device is: needs neither Go, nor FFmpeg, nor a network
 #
 # A CLIP may be a stream (.nvc) of a shipped model. In the environment of pack: PACK_FRAMES of each clip (default 6). In
 # that of run: DEVICE (default cuda:0); FAMILIES (default all that the device runs); PART, some of "vectors small large
@@ -34,12 +34,12 @@ if [ "$mode" = pack ]; then
 		# small, since a pack has to travel, with even sides, which tiling wants
 		ffmpeg -v error -nostdin -i "$clip" -frames:v "${PACK_FRAMES:-6}" -vf "scale='min(320,iw)':-2:flags=lanczos,crop='floor(iw/2)*2':'floor(ih/2)*2'" -pix_fmt yuv420p -f yuv4mpegpipe "$work/clips/$(basename "${clip%.*}").y4m"
 	done
-	tar -C "$work" -cf - . | gzip -9 >"$pack"
+	tar -C "$work" -cf - . | xz -9 -T0 >"$pack" # programs have much in common, which only xz sees
 	ls -l "$pack"
 	exit
 fi
 
-tar -xzf "$pack" -C "$work"
+tar -xf "$pack" -C "$work"
 logs=${OUT:-$work}
 device=${DEVICE:-cuda:0}
 scale=${SCALE:-100}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures a GPU in one run and prints tables for docs/BENCH.md: the card's ceilings, every kernel, whole frames.
 #
-#   run.sh pack FILE.tgz CLIP CLIP   where Go and ffmpeg are: test program, benchmark and the clips' first frames
-#   run.sh run FILE.tgz [FLAGS]      where the device is: needs neither Go, nor FFmpeg, nor a network
+#   run.sh pack FILE.tar.xz CLIP CLIP   where Go and ffmpeg are: test program, benchmark and the clips' first frames
+#   run.sh run FILE.tar.xz [FLAGS]      where the device is: needs neither Go, nor FFmpeg, nor a network
 #
 # FLAGS go to the benchmark (gpu -help), e.g. -sizes 1920x1080 -qps 42 -runs 3 -frames 100. In the environment of run:
 # DEVICE (default cuda:0), FAMILY (default the highest that the device runs), STAGES, some of "ceilings network frames" (default all), OUT,
@@ -30,12 +30,12 @@ if [ "$mode" = pack ]; then
 	commit=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 	if [ -n "$(git status --porcelain -- inference codec entropy rans bench 2>/dev/null)" ]; then commit="$commit with changes"; fi
 	echo "$commit" >"$work/commit"
-	tar -C "$work" -cf - . | gzip -9 >"$pack"
+	tar -C "$work" -cf - . | xz -9 -T0 >"$pack" # programs have much in common, which only xz sees
 	ls -l "$pack"
 	exit
 fi
 
-tar -xzf "$pack" -C "$work"
+tar -xf "$pack" -C "$work"
 logs=${OUT:-$work}
 device=${DEVICE:-cuda:0}
 stages=${STAGES:-ceilings network frames}
