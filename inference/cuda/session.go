@@ -45,7 +45,6 @@ type layout struct {
 	pictures        [2]int64
 	device, host    struct{ coding, bytes int64 }
 	moved           int64
-	z               int64 // coders of whole frames, decoding: z of odd frames, which is there ahead of them; else 0
 	memory, feature [2]int64
 	arena           int64
 	picture, field  int64 // bytes of a picture and of vectors
@@ -115,7 +114,7 @@ func (d *downloading) run() error { return d.m.download(d.dst, d.src) }
 // which fill one frame's vectors and source while the one before is computed.
 func plans(m *inference.Model, fused map[string]*fusion, size inference.Size, encode, ahead bool) (map[string]*plan, layout, error) {
 	all := map[string]*plan{}
-	var arena, moved, memory, feature, z int64
+	var arena, moved, memory, feature int64
 	l := layout{picture: int64(size.W) * int64(size.H) * 3 / 2, field: int64(size.W/16) * int64(size.H/16) * 4}
 	for _, name := range slices.Sorted(maps.Keys(m.Graphs)) {
 		p, err := newPlan(m.Graphs[name], size, encode, fused[name])
@@ -128,10 +127,6 @@ func plans(m *inference.Model, fused map[string]*fusion, size inference.Size, en
 		l.codingBytes = max(l.codingBytes, p.coding)
 		for _, v := range p.values {
 			switch v.place {
-			case inCoding:
-				if v.node.Op == "code_z" {
-					z = max(z, 2*v.count())
-				}
 			case inMemory:
 				memory = 2 * v.count()
 			case inFeature:
@@ -167,9 +162,6 @@ func plans(m *inference.Model, fused map[string]*fusion, size inference.Size, en
 	l.memory = [2]int64{take(memory), take(memory)}
 	l.feature = [2]int64{take(feature), take(feature)}
 	l.device.coding = take(l.codingBytes)
-	if ahead && !encode {
-		l.z = take(z)
-	}
 	l.arena = take(arena)
 	l.device.bytes = at
 	return all, l, nil
@@ -186,9 +178,6 @@ func (s *session) address(v *value, parity int) pointer {
 	case inArena:
 		return s.device + pointer(l.arena+v.offset)
 	case inCoding:
-		if v.node.Op == "code_z" && l.z > 0 && parity == 1 {
-			return s.device + pointer(l.z)
-		}
 		return s.device + pointer(l.device.coding+v.offset)
 	case inMemory:
 		return s.device + pointer(l.memory[which])

@@ -227,23 +227,19 @@ func profileDecoder(t *testing.T, b *backend, o *inference.CodingOptions, payloa
 	}
 	g := d.graphs["inter"]
 	parts := map[string]*part{}
-	scratch := d.own(d.at.scratch[0])
-	level := func(level int) []call {
-		return decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), scratch)
-	}
 	for name, calls := range map[string][]call{
 		"network alone":       d.net.frameCalls(g.plan, 0, nil),
-		"entropy decoding, z": level(0),
-		// A level goes on where the one before it ended: all together begin anew each time.
-		"entropy decoding, z and y":                     append(level(0), level(1)...),
-		"network and entropy decoding, z not yet there": behindLists(d.net.frameCalls(g.plan, 0, level)),
+		"entropy decoding, z": decodeCalls(d.tables, g.sections, 0, d.net.frameParameters(), d.memory),
+		// A level goes on where the one before it ended: both together begin anew each time.
+		"entropy decoding, z and y": append(decodeCalls(d.tables, g.sections, 0, d.net.frameParameters(), d.memory),
+			decodeCalls(d.tables, g.sections, 1, d.net.frameParameters(), d.memory)...),
 	} {
 		if parts[name], err = d.network.part(calls); err != nil {
 			t.Fatal(err)
 		}
 	}
+	printStage(t, d.network, "network and entropy decoding", g.network[0])
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		printStage(t, d.network, name, parts[name])
 	}
-	printBeside(t, d.network, parts["network alone"], d.ahead, "z beside networks", g.ahead[0])
 }

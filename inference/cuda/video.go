@@ -42,7 +42,6 @@ type codingGraph struct {
 	sections []codedSection
 	symbols  int64
 	network  [2]*part // by parity
-	ahead    [2]*part // decoder: likewise
 	gather   []*part  // encoder: by number modulo the stages that code
 	coding   []*part  // likewise
 }
@@ -232,7 +231,7 @@ func (c *coder) close(parts []*part, rest ...func() error) error {
 		}
 	}
 	for _, g := range c.graphs {
-		parts = append(append(append(append(parts, g.network[:]...), g.ahead[:]...), g.gather...), g.coding...)
+		parts = append(append(append(parts, g.network[:]...), g.gather...), g.coding...)
 	}
 	parts = append(parts, c.hashing...)
 	for _, p := range parts {

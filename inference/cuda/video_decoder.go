@@ -5,8 +5,6 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"unsafe"
 
 	"github.com/nvcodec/nvcodec/inference"
 )
@@ -15,30 +13,19 @@ import (
 // and hands the rest to the device; p is the frame's parity:
 //
 //	input    vectors in the slot → vectors[p]
-//	ahead    payload in the slot → scratch[p], z[p]
-//	network  scratch[p], z[p], vectors[p], pictures[p], state → symbols level by level, pictures[1-p], state
+//	network  payload in the slot, vectors[p], pictures[p], state → symbols level by level, pictures[1-p], state
 //	output   pictures[1-p] → its hash and itself in the slot
 //
-// One graph computes the network's, so that no frame waits for the host. What it waits for itself is the decoding of symbols: z,
-// which needs nothing but the payload, is decoded while the frame before is computed.
+// One graph computes the network's, so that no frame waits for the host.
 type decoder struct {
 	coder
-	input, ahead *stage
-	reader       *payloadReader
-	at           decoderMemory
+	input  *stage
+	reader *payloadReader
+	hashAt int64 // where the picture's hash lies in the decoder's own memory, behind what the entropy coder works in
 
 	broken  error // the host's: what was wrong with a payload; until Reset nothing is decoded
 	failure error // the caller's: why there is no going on
 	decoded inference.Decoded
-}
-
-// A decoderMemory says where things begin in the decoder's own memory.
-type decoderMemory struct {
-	hash         int64
-	frame        int64 // the parameters of the frame whose z is decoded
-	tables       int64 // of that z
-	scratch      [2]int64
-	scratchBytes int64
 }
 
 // OpenDecoder plans every graph, takes all memory and makes the streams.
@@ -72,9 +59,6 @@ func (d *decoder) open(b *backend, on machine, o *inference.CodingOptions) error
 	if d.input, err = d.stageOfItsOwn(atOnce); err != nil {
 		return err
 	}
-	if d.ahead, err = d.stageOfItsOwn(whenever); err != nil {
-		return err
-	}
 	d.reader = newPayloadReader(d.tables)
 	if err := d.reserve(d.layout()); err != nil {
 		return err
@@ -85,11 +69,8 @@ func (d *decoder) open(b *backend, on machine, o *inference.CodingOptions) error
 			if g.network[p], err = d.network.part(d.calls(g, p)); err != nil {
 				return err
 			}
-			if g.ahead[p], err = d.ahead.part(d.aheadCalls(g, p)); err != nil {
-				return err
-			}
 		}
-		hash, err := d.output.part(d.hash.calls(d.own(d.at.hash), d.place(d.net.layout.pictures, 1-p), 0))
+		hash, err := d.output.part(d.hash.calls(d.memory+pointer(d.hashAt), d.place(d.net.layout.pictures, 1-p), 0))
 		if err != nil {
 			return err
 		}
@@ -102,59 +83,19 @@ func (d *decoder) open(b *backend, on machine, o *inference.CodingOptions) error
 // layout says how much device memory the decoder takes beside the network's, and what a slot has.
 func (d *decoder) layout() (device int64, slot *slotLayout) {
 	slot = &slotLayout{picture: d.net.layout.picture, vectors: d.net.layout.field, hash: 4}
-	var m layoutOf
-	var tables int64
+	var scratch int64
 	for _, g := range d.graphs {
-		scratch, result, input := decodeLayout(g.sections)
-		d.at.scratchBytes, slot.result, slot.input = max(d.at.scratchBytes, scratch), max(slot.result, result), max(slot.input, input)
-		tables = max(tables, g.sections[0].count)
+		s, result, input := decodeLayout(g.sections)
+		scratch, slot.result, slot.input = max(scratch, s), max(slot.result, result), max(slot.input, input)
 	}
-	d.at.hash = m.take(4)
-	d.at.frame = m.take(int64(unsafe.Sizeof(frameParameters{})))
-	d.at.tables = m.take(tables)
-	for p := range d.at.scratch {
-		d.at.scratch[p] = m.take(d.at.scratchBytes)
-	}
-	return m.bytes, slot
+	d.hashAt = aligned(scratch)
+	return d.hashAt + alignment, slot
 }
 
-func (d *decoder) own(at int64) pointer { return d.memory + pointer(at) }
-
-// sections are a graph's in frames of that parity.
-func (d *decoder) sections(g *codingGraph, parity int) []codedSection {
-	all := slices.Clone(g.sections)
-	for i, v := range g.coded {
-		all[i].symbols = d.net.address(v, parity)
-	}
-	if g.zAhead() {
-		all[0].tables = d.own(d.at.tables)
-	}
-	return all
-}
-
-// zAhead tells whether the first level is z alone, whose tables come from the QP.
-func (g *codingGraph) zAhead() bool {
-	return g.coded[0].node.Op == "code_z" && (len(g.sections) == 1 || g.sections[1].level > 0)
-}
-
-// aheadCalls is what can be done of a frame before the frame ahead of it has been computed.
-func (d *decoder) aheadCalls(g *codingGraph, parity int) []call {
-	if !g.zAhead() {
-		return nil
-	}
-	v, frame, sections := g.coded[0], d.own(d.at.frame), d.sections(g, parity)
-	tables := callCodeZ(0, sections[0].tables, 0, d.net.weights.pointer(v.node.Tensors["table"]), frame, v.positions(), v.node.C, 0)
-	return append([]call{tables}, decodeCalls(d.tables, sections, 0, frame, d.own(d.at.scratch[parity]))...)
-}
-
-// calls is all that stands between z and the picture.
+// calls is all that stands between a payload and its picture.
 func (d *decoder) calls(g *codingGraph, parity int) []call {
-	sections := d.sections(g, parity)
 	return behindLists(d.net.frameCalls(g.plan, parity, func(level int) []call {
-		if level == 0 && g.zAhead() {
-			return nil
-		}
-		return decodeCalls(d.tables, sections, level, d.net.frameParameters(), d.own(d.at.scratch[parity]))
+		return decodeCalls(d.tables, g.sections, level, d.net.frameParameters(), d.memory)
 	}))
 }
 
@@ -210,15 +151,7 @@ func (d *decoder) begin(s *slot) error {
 		d.input.put(d.place(l.vectors, n), s.field)
 	}
 	d.input.done(n)
-	d.ahead.after(d.network, n-2)
-	d.ahead.poison(d.own(d.at.scratch[n&1]), d.at.scratchBytes)
-	d.ahead.put(d.own(d.at.frame), s.params)
-	if g.zAhead() {
-		d.ahead.do(g.ahead[n&1])
-	}
-	d.ahead.done(n)
 	d.network.after(d.input, n)
-	d.network.after(d.ahead, n)
 	d.network.after(d.output, n-2)
 	d.network.poison(d.place(l.pictures, n+1), l.picture)
 	d.network.put(d.net.frameParameters(), s.params)
@@ -227,7 +160,7 @@ func (d *decoder) begin(s *slot) error {
 	d.output.after(d.network, n)
 	if !d.o.NoHash {
 		d.output.do(d.hashing[n&1])
-		d.output.get(s.hash, d.own(d.at.hash))
+		d.output.get(s.hash, d.memory+pointer(d.hashAt))
 	}
 	d.output.get(s.picture, d.place(l.pictures, n+1))
 	d.output.done(n)
