@@ -139,9 +139,9 @@ func (g *groupLayer) normalise(l *kernel.Lin) (mul []int32, shift int, ok bool) 
 	return mul, 32, shift > 0
 }
 
-// A groupKernel computes blocks of n sums with so many warpgroups. Of so many steps all activations stay in registers from block to block; 0 is for
+// A groupKernel computes blocks of n sums. Of so many steps all activations stay in registers from block to block; 0 is for
 // any number.
-type groupKernel struct{ n, steps, warpgroups int }
+type groupKernel struct{ n, steps int }
 
 func (k groupKernel) name(name string) string {
 	if k.steps != 0 {
@@ -152,16 +152,16 @@ func (k groupKernel) name(name string) string {
 
 // groupKernels are those that there are, by name, in order of preference.
 var groupKernels = map[string][]groupKernel{
-	"group_lin":         {{64, 8, 2}, {64, 10, 2}, {64, 12, 2}, {64, 16, 2}, {32, 20, 2}, {96, 0, 2}, {64, 0, 2}},
-	"group_joined":      {{64, 16, 2}, {64, 0, 2}},
-	"group_gated":       {{128, 0, 2}},
-	"group_looked":      {{128, 8, 2}, {64, 10, 2}, {64, 12, 2}, {64, 0, 2}},
-	"group_lookedsum":   {{64, 8, 3}, {128, 10, 2}, {64, 12, 2}, {64, 0, 2}},
-	"group_conv3":       {{128, 0, 2}, {64, 0, 2}},
-	"group_lin16":       {{64, 0, 2}},
-	"group_looked16":    {{64, 0, 2}},
-	"group_lookedsum16": {{64, 0, 2}},
-	"group_conv316":     {{64, 0, 2}, {32, 0, 2}},
+	"group_lin":         {{64, 8}, {64, 10}, {64, 12}, {64, 16}, {32, 20}, {96, 0}, {64, 0}},
+	"group_joined":      {{64, 16}, {64, 0}},
+	"group_gated":       {{128, 0}},
+	"group_looked":      {{128, 8}, {64, 10}, {64, 12}, {64, 0}},
+	"group_lookedsum":   {{128, 8}, {128, 10}, {64, 12}, {64, 0}},
+	"group_conv3":       {{128, 0}, {64, 0}},
+	"group_lin16":       {{64, 0}},
+	"group_looked16":    {{64, 0}},
+	"group_lookedsum16": {{64, 0}},
+	"group_conv316":     {{64, 0}, {32, 0}},
 }
 
 // choose takes the kernel whose blocks of channels fit and leave the least unused; it reports whether there is one.
@@ -247,7 +247,7 @@ func tableBytes(folded []byte) []byte {
 
 // share divides the blocks of channels among groups of blocks of threads, and the positions among those of a group, so
 // that the last of them ends soonest; fetching a block's weights takes about two fifths of the time of computing 128
-// positions with them, and reading activations that stay in registers then as long as 64 channels of 64 positions.
+// positions with them, and activations that stay in registers are worth half of it.
 func (g *groupLayer) share(n int64, processors int) (groups, each, share int) {
 	tiles := int((n + 63) / 64)
 	best := math.Inf(1)
@@ -256,15 +256,13 @@ func (g *groupLayer) share(n int64, processors int) (groups, each, share int) {
 		if (s-1)*(g.bytes+8)+g.bytes+g.memory() > groupMemory || (k-1)*s >= g.blocks {
 			continue
 		}
-		warpgroups := g.kernel.warpgroups
-		e := min(max(1, processors/k), (tiles+warpgroups-1)/warpgroups)
+		e := min(max(1, processors/k), (tiles+1)/2)
 		waves := (k*e + processors - 1) / processors
-		rounds := func(units int) float64 { return float64((units + warpgroups*e - 1) / (warpgroups * e)) }
-		units := float64(s) * rounds(tiles)
+		rounds, blocks := float64((tiles+2*e-1)/(2*e)), float64(s)
 		if g.kernel.steps != 0 {
-			units = rounds(s*tiles) + 64/float64(g.kernel.n)*rounds(tiles)
+			blocks += 0.5
 		}
-		cost := float64(waves) * (units + 0.4*float64(s))
+		cost := float64(waves) * (blocks*rounds + 0.4*float64(s))
 		if cost < best {
 			best, groups, each, share = cost, k, e, s
 		}
@@ -297,7 +295,7 @@ func callGroup(g *groupLayer, run groupRun, processors int) call {
 		name = "group_joined"
 	}
 	return call{
-		kernel: g.kernel.name(name), grid: groups * each, threads: 128 * g.kernel.warpgroups, shared: (share-1)*(g.bytes+8) + g.bytes + g.memory(),
+		kernel: g.kernel.name(name), grid: groups * each, shared: (share-1)*(g.bytes+8) + g.bytes + g.memory(),
 		args: arg(run.dst, run.src, run.res, run.outer, run.packed, run.table, run.n, g.in, g.out, g.shift, run.f, g.blocks, groups, each, run.h, run.w, run.r,
 			g.looks.entries-1, g.looks.copies, run.frame, run.scale, run.second, run.split),
 	}

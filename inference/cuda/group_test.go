@@ -285,7 +285,7 @@ func TestGroupRefuses(t *testing.T) {
 func TestGroupShare(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 5))
 	for range 2000 {
-		g := &groupLayer{blocks: 1 + r.IntN(20), bytes: 16 * (1 + r.IntN(groupMemory/16-1)), outcome: outcome(r.IntN(4)), looks: newLooks(1 + r.IntN(8192)), kernel: groupKernel{32 << r.IntN(3), 8 * r.IntN(2), 2 + r.IntN(2)}}
+		g := &groupLayer{blocks: 1 + r.IntN(20), bytes: 16 * (1 + r.IntN(groupMemory/16-1)), outcome: outcome(r.IntN(4)), looks: newLooks(1 + r.IntN(8192)), kernel: groupKernel{64, 8 * r.IntN(2)}}
 		if g.bytes+g.memory() > groupMemory {
 			continue
 		}

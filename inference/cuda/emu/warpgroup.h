@@ -39,7 +39,6 @@ DEVICE void groupProduct(i32 *c, const u32 *a, u64 b, u32 more) {
   nvcodec_emu_group_product(c, N, a, SignedA, b, SignedB, more);
 }
 
-DEVICE i32 uniform(i32 x) { return x; }
 DEVICE i32 sharedByte(u32 at) { return *nvcodec_emu_shared_at(at, 1); }
 DEVICE void sharedFour(u32 at, i32 *x) { __builtin_memcpy(x, nvcodec_emu_shared_at(at, 16), 16); }
 

@@ -7,8 +7,8 @@
 //
 // three sums that are exact in int32 for as many as 32768 products, joined in 64 bits.
 //
-// A block of threads is two or three warpgroups. It keeps the weights of its blocks of N output channels in shared memory, fetched
-// once, and each warpgroup takes 64 positions after the other on its own: one computes what its sums become while another's
+// A block of threads is two warpgroups. It keeps the weights of its blocks of N output channels in shared memory, fetched
+// once, and each warpgroup takes 64 positions after the other on its own: one computes what its sums become while the other's
 // products run. Activations go from global memory to the registers of the products: all of them, while what the positions
 // before become is computed, or four steps of 32 input channels ahead.
 //
@@ -196,10 +196,10 @@ DEVICE Looks looksOf(const Layer &l, u32 table, i32 lane) {
 }
 
 // copyTable makes the rows that begin at base. All threads of the block do.
-DEVICE void copyTable(u8 *rows, const Layer &l, u32 size, u32 threads) {
+DEVICE void copyTable(u8 *rows, const Layer &l, u32 size) {
   u32 entries = 128 / (u32)l.copies;
   const u32 *from = (const u32 *)l.table;
-  for (u32 at = threadIndex(); at < size / 16; at += threads) {
+  for (u32 at = threadIndex(); at < size / 16; at += 256) {
     u32x4 words;
     UNROLL for (u32 i = 0; i < 4; i++) words[i] = constant(from + (at / 8 * entries + (16 * at + 4 * i & entries - 1)) / 4);
     ((u32x4 *)rows)[at] = words;
@@ -314,12 +314,12 @@ DEVICE void readAll(u32 (*x)[8], const Rows<Reading> &rows, i32 t) {
 
 // convolve computes a layer. With Steps input channels are 32 of these, whose planes stay in registers while all of a
 // block of threads' channels are computed; otherwise they are read for each block of channels, stage by stage.
-template <int N, int Out, int Reading, bool Wide, int Steps, int Warpgroups>
+template <int N, int Out, int Reading, bool Wide, int Steps>
 DEVICE void convolve(Layer l) {
   enum { planesOf = Wide ? 2 : 1, Looking = Out == Looked || Out == LookedSum };
   constexpr int Adding = Out != Plain || Reading != Whole ? Nothing : Steps ? ReadAhead : ReadHere;
   u8 *memory = dynamicShared(); // the table, weights, barriers
-  i32 thread = threadIndex(), group = uniform(thread / 128), lane = thread % 32, t = lane % 4;
+  i32 thread = threadIndex(), group = thread / 128, lane = thread % 32, t = lane % 4;
   i32 steps = Steps ? Steps : ((i32)l.in * (Reading == Taps ? 9 : 1) + 31) / 32, bytes = N * 32 * planesOf * steps, blob = bytes + N * 8;
   i32 share = ((i32)l.blocks + (i32)l.groups - 1) / (i32)l.groups, first = blockIndex() % (i32)l.groups * share;
   i32 count = (i32)l.blocks - first < share ? (i32)l.blocks - first : share;
@@ -338,37 +338,34 @@ DEVICE void convolve(Layer l) {
       fetch(base + i * blob, l.packed + (i64)(first + i) * blob, blob, bars + 8 * i);
     }
   }
-  if (Looking) copyTable(memory, l, size, Warpgroups * 128);
+  if (Looking) copyTable(memory, l, size);
   barrier();
   awaitLaunches();
   if (Adding != Nothing && l.frame) l.table = (const i32 *)l.table + (i64)*l.frame * l.out;
 
-  i32 stride = (i32)l.each * Warpgroups, tiles = ((i32)l.n + positionsOfGroup - 1) / positionsOfGroup;
-  i32 tile = blockIndex() / (i32)l.groups * Warpgroups + group;
+  i32 stride = (i32)l.each * 2, tiles = ((i32)l.n + positionsOfGroup - 1) / positionsOfGroup;
+  i32 tile = blockIndex() / (i32)l.groups * 2 + group;
   i32 inTile = thread % 128 / 32 * 16 + lane / 4;
   GroupSums<N, Wide> s;
   UNROLL for (int i = 0; i < N / 2; i++) s.high[i] = s.low[i] = 0;
   UNROLL for (int i = 0; i < (Wide ? N / 2 : 1); i++) s.cross[i] = 0;
   Residuals<N> res;
   Rows<Reading> rows;
+  place(rows, l, tile * positionsOfGroup + inTile);
   if constexpr (Steps > 0) {
-    // A warpgroup's share is a run of blocks of channels, tile after tile; it may begin and end inside a tile.
-    i32 units = tiles * count, from = (i32)((i64)units * tile / stride), to = (i32)((i64)units * (tile + 1) / stride), i = from % count;
-    tile = from / count;
-    place(rows, l, tile * positionsOfGroup + inTile);
     u32 x[Steps][8];
     readAll<Steps>(x, rows, t);
-    for (; from < to; tile++, i = 0) {
+    for (; tile < tiles; tile += stride) {
       i32 row = tile * positionsOfGroup + inTile;
       UNROLL for (int k = 0; k < Steps; k++) {
         hold<8>(x[k]);
         planes(x[k], u32x4{x[k][0], x[k][1], x[k][2], x[k][3]}, u32x4{x[k][4], x[k][5], x[k][6], x[k][7]});
       }
-      for (; i < count && from < to; i++, from++) {
+      for (i32 i = 0; i < count; i++) {
         u32 weights = base + i * blob;
         phaseWait(bars + 8 * i);
         products<N, Wide, Steps>(s, x, weights, 0);
-        if (i == count - 1) place(rows, l, row + positionsOfGroup);
+        if (i == count - 1) place(rows, l, row + stride * positionsOfGroup);
         if (Adding != Nothing) readResiduals(res, l, row, first + i, 0, N / 32, t);
         finished(s);
         if (i == count - 1) readAll<Steps>(x, rows, t);
@@ -377,7 +374,6 @@ DEVICE void convolve(Layer l) {
     }
     return;
   }
-  place(rows, l, tile * positionsOfGroup + inTile);
   u32x4 raw[stageSteps][2];
   u32 x[stageSteps][8]; // the planes of a stage, which its products read until they are waited for
   UNROLL for (int k = 0; k < stageSteps; k++) {
@@ -408,13 +404,12 @@ DEVICE void convolve(Layer l) {
   }
 }
 
-#define GROUP(name, n, outcome, reading, wide, steps) GROUP_OF(2, name, n, outcome, reading, wide, steps)
-#define GROUP_OF(warpgroups, name, n, outcome, reading, wide, steps)                                                              \
-  KERNEL_OF(128 * warpgroups, 1) void name(i16 *dst, const i16 *src, const i16 *res, const i16 *outer, const u8 *packed, const void *table, i64 positions, \
+#define GROUP(name, n, outcome, reading, wide, steps)                                                                             \
+  KERNEL void name(i16 *dst, const i16 *src, const i16 *res, const i16 *outer, const u8 *packed, const void *table, i64 positions, \
                    i64 in, i64 out, i64 shift, i64 f, i64 blocks, i64 groups, i64 each, i64 h, i64 w, i64 r, i64 last, i64 copies, \
                    const i32 *frame, i64 scale, const i16 *second, i64 split) {                                                   \
     Layer l = {dst, src, res, outer, packed, table, positions, in, out, shift, f, blocks, groups, each, h, w, r, last, copies, frame, scale, second, split}; \
-    convolve<n, outcome, reading, wide, steps, warpgroups>(l);                                                                                \
+    convolve<n, outcome, reading, wide, steps>(l);                                                                                \
   }
 GROUP(group_lin_96, 96, Plain, Whole, false, 0)
 GROUP(group_lin_64, 64, Plain, Whole, false, 0)
@@ -432,7 +427,7 @@ GROUP(group_conv316_32, 32, Plain, Taps, true, 0)
 // Those that have 256, 320, 384, 512 and 640 input channels.
 GROUP(group_lin_64x256, 64, Plain, Whole, false, 8)
 GROUP(group_looked_128x256, 128, Looked, Whole, false, 8)
-GROUP_OF(3, group_lookedsum_64x256, 64, LookedSum, Whole, false, 8)
+GROUP(group_lookedsum_128x256, 128, LookedSum, Whole, false, 8)
 GROUP(group_lin_64x320, 64, Plain, Whole, false, 10)
 GROUP(group_looked_64x320, 64, Looked, Whole, false, 10)
 GROUP(group_lookedsum_128x320, 128, LookedSum, Whole, false, 10)
@@ -443,4 +438,3 @@ GROUP(group_lin_64x512, 64, Plain, Whole, false, 16)
 GROUP(group_lin_32x640, 32, Plain, Whole, false, 20)
 GROUP(group_joined_64x512, 64, Plain, Joined, false, 16)
 #undef GROUP
-#undef GROUP_OF

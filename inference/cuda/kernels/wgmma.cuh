@@ -24,13 +24,6 @@ DEVICE u32 sharedAddress(const void *p) {
   return a;
 }
 
-// uniform is x, which all lanes of a warp have: compilers do not see that otherwise, and keep addresses in each lane.
-DEVICE i32 uniform(i32 x) {
-  i32 d;
-  asm volatile("shfl.sync.idx.b32 %0, %1, 0, 31, 0xffffffff;" : "=r"(d) : "r"(x));
-  return d;
-}
-
 // Reads of shared memory in one instruction each; a compiler keeps them behind the wait for what they read.
 DEVICE i32 sharedByte(u32 at) {
   i32 d;
