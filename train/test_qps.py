@@ -21,7 +21,12 @@ class Moved(unittest.TestCase):
         look = lambda qp: [m(t(qp)) if isinstance(m, M.QScale) else m.bits(t(qp))(torch.ones(1)) for m in by_qp]
         before = look(LEAST), look((LEAST + MOST) / 2), look(MOST)
         w = both.state_dict()
-        qps.move(w, LEAST, MOST)
+        qps.move(w, "p", LEAST, MOST)
+        both.load_state_dict(w)
+        for x, y in zip(before[0][:4], look(LEAST)):
+            torch.testing.assert_close(x, y)  # intra's stay
+        w = both.state_dict()
+        qps.move(w, "i", LEAST, MOST)
         both.load_state_dict(w)
         for was, qp in zip(before, (0, 31.5, 63)):
             for x, y in zip(was, look(qp)):
