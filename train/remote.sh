@@ -8,7 +8,7 @@
 # out/remote/part0, then part1 and so on: partN/train is trained on as soon as it is there, part0/judge holds the held-out clips (parts.py makes them).
 # Below ROOT (default /tmp/train), with RUN for NAME where it is given: the parts; log/NAME, what the run prints; ckpt/NAME-STEP.pt, averaged weights of
 # every second minute, ckpt/NAME.pt the last, ckpt/NAME-w.pt, -m1.pt, -m2.pt and .json, from which the same command goes on where the run was stopped.
-# Six tenths of the minutes go to windows of 4 or 7 inter frames, three tenths, at falling rate, to 7 or 13, the last to fixed point; or PHASES says.
+# Nine tenths of the minutes go to windows of 9 or 17 inter frames at a falling rate, the last to fixed point; or PHASES says.
 # AFTER: a run's name; this one waits until that one is done. INIT: a checkpoint to begin with, in place of models/src.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -35,7 +35,7 @@ else
 	begin=(--init "$code/first.pt")
 	if [ -n "${INIT:-}" ]; then cp "$INIT" "$code/first.pt"; else "$python" "$here/import.py" "$here/../models/src/$model.safetensors" "$code/first.pt"; fi
 fi
-phases=${PHASES:-$("$python" -c "m = $minutes; print('[[%g,[4,7],16,256,1e-4,5e-5],[%g,[7,13],12,256,5e-5,2e-6],[%g,[4,7],12,256,5e-6,1e-6,\"int16\"]]' % (m * 0.6, m * 0.3, m * 0.1))")}
+phases=${PHASES:-$("$python" -c "m = $minutes; print('[[%g,[9,17],12,256,6e-5,4e-6],[%g,[9,17],6,256,4e-6,1e-6,\"int16\"]]' % (m * 0.9, m * 0.1))")}
 cd "$code"
 export CUDA_VISIBLE_DEVICES=$gpu PYTHONUNBUFFERED=1
 before=
