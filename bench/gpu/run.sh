@@ -5,8 +5,8 @@
 #   run.sh run FILE.tar.xz [FLAGS]      where the device is: needs neither Go, nor FFmpeg, nor a network
 #
 # FLAGS go to the benchmark (gpu -help), e.g. -sizes 1920x1080 -qps 42 -runs 3 -frames 100. In the environment of run:
-# DEVICE (default cuda:0), FAMILY (default the highest that the device runs), STAGES, some of "ceilings network frames" (default all), OUT,
-# a folder for the logs. The models are those of models/ in this repository.
+# DEVICE (default cuda:0), FAMILY (default the highest that the device runs), STAGES, some of "ceilings network frames dcvcrt" (default all), OUT,
+# a folder for the logs. dcvcrt is the published network's P-frame graph with random weights, network alone. The models are those of models/ in this repository.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 mode=${1:-} pack=${2:-}
@@ -38,7 +38,7 @@ fi
 tar -xf "$pack" -C "$work"
 logs=${OUT:-$work}
 device=${DEVICE:-cuda:0}
-stages=${STAGES:-ceilings network frames}
+stages=${STAGES:-ceilings network frames dcvcrt}
 wanted() { case " $stages " in *" $1 "*) return 0 ;; esac; return 1; }
 export NVCODEC_MODELS=$root/models
 family=${FAMILY:-$("$work/gpu" -device "$device" -family)}
@@ -68,4 +68,11 @@ if wanted frames; then
 	"$work/gpu" -device "$device" -kernels "$family" "${network[@]}" "$@" "$work"/*.y4m 2>"$logs/frames.err" || { cat "$logs/frames.err"; echo "FAILED: frames"; exit 1; }
 elif [ ${#network[@]} -gt 0 ]; then
 	grep frames/s "$logs/network.log"
+fi
+if wanted dcvcrt; then
+	"$work/cuda.test" -test.run '^$' -test.bench "^BenchmarkDCVCRT\$/dir/weights/size=1920x1088/impl=$device,$family\$" -test.benchtime 100x -test.count 3 >"$logs/dcvcrt.log" 2>&1 || { tail -n 20 "$logs/dcvcrt.log"; echo "FAILED: dcvcrt"; exit 1; }
+	echo
+	echo "DCVC-RT's P-frame graph, network alone, frames a second, three runs of 100 frames:"
+	echo
+	sed -n 's/^BenchmarkDCVCRT.dir=\([a-z]*\).weights=\([a-z0-9]*\).size=\([0-9x]*\).*[[:space:]]\([0-9.]*\) frames.s.*/* \1 a16\2 \3: \4/p' "$logs/dcvcrt.log"
 fi
