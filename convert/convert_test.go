@@ -86,6 +86,7 @@ func TestParamsRefuse(t *testing.T) {
 		change     func(c *Checkpoint)
 	}{
 		{"another network", "network", func(c *Checkpoint) { c.Meta["network"] = "nvc2" }},
+		{"motion between positions", "metadata align", func(c *Checkpoint) { c.Meta["align"] = "4" }},
 		{"no width", "metadata ci", func(c *Checkpoint) { delete(c.Meta, "ci") }},
 		{"an odd width", "multiple of 8", func(c *Checkpoint) { c.Meta["cp"] = "12" }},
 		{"a missing tensor", "i.e1.pw1.bias is missing", func(c *Checkpoint) { delete(c.Tensors, "i.e1.pw1.bias") }},

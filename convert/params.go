@@ -80,6 +80,9 @@ func NewParams(c *Checkpoint) (*Params, error) {
 	if n := c.Meta["network"]; n != "nvc1" {
 		return nil, fmt.Errorf("convert: metadata network is %q, want \"nvc1\"", n)
 	}
+	if a, ok := c.Meta["align"]; ok && a != "1" {
+		return nil, fmt.Errorf("convert: metadata align is %q, want 1: trained to move memory and feature by 1/%s of a position, but the operator move knows whole ones", a, a)
+	}
 	p := &Params{Layers: map[string]*Layer{}, QP: map[string][3][]float64{}, ZPrior: map[string][3][]float64{}, Fractions: Fractions{}, Meta: c.Meta}
 	for key, v := range map[string]*int{"ci": &p.CI, "cp": &p.CP} {
 		n, err := strconv.Atoi(c.Meta[key])

@@ -46,7 +46,7 @@ def tensor(x):
 program = [0, 0]
 language = types.ModuleType("triton.language")
 language.__dict__.update(
-    load=load, store=store, atomic_add=atomic_add, constexpr=int, float32=torch.float32, static_range=range, arange=torch.arange, floor=torch.floor,
+    load=load, store=store, atomic_add=atomic_add, constexpr=int, float32=torch.float32, int32=torch.int32, static_range=range, arange=torch.arange, floor=torch.floor,
     zeros=lambda s, t: torch.zeros(s, dtype=t), sum=lambda x, axis: x.sum(axis), program_id=lambda axis: program[axis],
     where=lambda c, a, b: torch.where(c, tensor(a), tensor(b)), minimum=lambda a, b: torch.minimum(tensor(a), tensor(b)), maximum=lambda a, b: torch.maximum(tensor(a), tensor(b)))
 

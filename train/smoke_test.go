@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/nvcodec/nvcodec/convert"
@@ -47,6 +49,7 @@ func TestSmoke(t *testing.T) {
 		t.Errorf("after a step of two, three more were due: %s steps, phase %s", done["steps"], done["phase"])
 	}
 	run(t, interpreter, "export.py", at("t.pt"), at("t.safetensors"))
+	refusesAlign(t, interpreter, dir)
 	c, err := convert.ReadCheckpoint(at("t.safetensors"))
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +84,20 @@ func TestSmoke(t *testing.T) {
 	agree(t, result.Model, result.File, frames)
 }
 
+// refusesAlign goes on from t.pt with motion between positions: checkpoints say so, a run that begins with them keeps it, and export refuses.
+func refusesAlign(t *testing.T, interpreter, dir string) {
+	t.Helper()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, step := range [][]string{{"t.pt", "a.pt", "--align", "4"}, {"a.pt", "b.pt"}} {
+		run(t, interpreter, append([]string{"train.py", "--data", at("data"), "--init", at(step[0]), "--out", at(step[1]), "--ci", "32", "--cp", "32",
+			"--phases", `[["1 steps", 2, 1, 128, 1e-5, 1e-6, "int16"]]`}, step[2:]...)...)
+		out, err := exec.Command(interpreter, "export.py", at(step[1]), at("no.safetensors")).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "1/4 of a position") {
+			t.Errorf("export of a network that moves by 1/4 of a position: %v\n%s", err, out)
+		}
+	}
+}
+
 // A state is the position that a run resumes from.
 type state map[string]json.RawMessage // the random numbers' state needs 128 bits
 
@@ -109,7 +126,7 @@ func (s state) write(t *testing.T, path string) {
 // What training simulates is what the integer network computes.
 func TestPython(t *testing.T) {
 	interpreter := python(t, "numpy, torch")
-	for _, script := range []string{"test_kernels.py", "test_fixed.py", "test_qps.py"} {
+	for _, script := range []string{"test_kernels.py", "test_fixed.py", "test_align.py", "test_qps.py"} {
 		t.Run(script, func(t *testing.T) { run(t, interpreter, script) })
 	}
 }

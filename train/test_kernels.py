@@ -9,6 +9,7 @@ if DEVICE == "cpu":
     import interpreted  # noqa: F401  kernels.py then imports it as triton
 import kernels
 from fixed import _Fix
+from motion import warp8
 
 torch.backends.cudnn.allow_tf32 = False
 
@@ -72,6 +73,15 @@ class Kernels(unittest.TestCase):
             with self.subTest(n=n, c=c, f=f):
                 p, q = point(f)
                 self.same(lambda x: kernels.act_sum4(x, q), lambda x: plain_sum(x, p), grid(1, 1, n, 4 * c, f=f or 8, spread=2.0))
+
+    def test_warp(self):
+        torch.manual_seed(4)
+        for (b, h, w, c), align, f in (((2, 4, 6, 5), 2, None), ((2, 4, 6, 70), 4, 11), ((1, 6, 10, 8), 8, 9), ((1, 6, 10, 8), 4, 4), ((1, 6, 10, 8), 32, 12), ((1, 6, 10, 8), 32, None)):
+            with self.subTest(shape=(b, h, w, c), align=align):
+                mv, q = torch.randint(-99, 100, (b, h // 2, w // 2, 2), dtype=torch.int32), f and 2.0 ** f
+                mv[0, 0, 0], mv[-1, -1, -1], mv[0, -1, 0] = torch.tensor([2047, -2047]), torch.tensor([-2047, 2047]), 0
+                for mv in (mv.to(DEVICE), mv.long().to(DEVICE)):
+                    self.same(lambda x: kernels.warp(x, mv, align, q), lambda x: warp8(x, mv, align, q), grid(b, h, w, c, f=f or 8, spread=2.0 if f else 1.0).clamp(-8, 7.75))
 
 
 if __name__ == "__main__":
