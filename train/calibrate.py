@@ -91,9 +91,7 @@ def calibrate(both, points, path):
 
 
 def main():
-    c = torch.load(sys.argv[1], map_location="cpu")
-    both = torch.nn.ModuleDict({"i": M.Intra(C=c["ci"]), "p": M.Inter(C=c["cp"], align=c.get("align", 1))})
-    both.load_state_dict({k: v.float() for k, v in c["ema"].items()})
+    both = M.networks(torch.load(sys.argv[1], map_location="cpu"))
     M.QAT["on"] = True
     print(json.dumps(calibrate(both, M.assign(both), sys.argv[2])))
 
