@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -50,6 +51,7 @@ type tally struct{ extra, lanes, mean, most int }
 type watcher struct {
 	inference.Backend
 	tables  *entropy.Tables
+	coder   *entropy.Encoder
 	cost    []int
 	frames  int
 	symbols int
@@ -69,7 +71,7 @@ func (w *watcher) Open(m *inference.Model, s inference.Size, threads int, encode
 	if err != nil {
 		return nil, err
 	}
-	w.cost = w.tables.Flat().Cost
+	w.coder, w.cost = entropy.NewEncoder(w.tables), w.tables.Flat().Cost
 	return &watched{session, w}, nil
 }
 
@@ -97,11 +99,10 @@ func (w *watcher) look(sections []inference.Section, threshold int) error {
 			}
 		}
 	}
-	coder := entropy.NewEncoder(w.tables)
 	var b []byte
 	bytes := func(lanes int) (int, error) {
 		var err error
-		b, err = coder.Append(b[:0], &p, lanes)
+		b, err = w.coder.Append(b[:0], &p, lanes)
 		return len(b), err
 	}
 	one, err := bytes(1)
@@ -111,8 +112,10 @@ func (w *watcher) look(sections []inference.Section, threshold int) error {
 	w.frames++
 	w.symbols += n
 	for i, r := range rules {
-		l := w.tables.Lanes(&p)
-		if r.lanes != nil {
+		l := 0
+		if r.lanes == nil {
+			l = w.tables.Lanes(&p)
+		} else {
 			l = r.lanes(e / (8 * 4096))
 		}
 		all, err := bytes(l)
@@ -192,10 +195,10 @@ func run(ctx context.Context, name, clip, qp string) error {
 		return fmt.Errorf("%s: no frames", clip)
 	}
 	f := src.Format()
-	fmt.Printf("| %s %dx%d | %s | %d | %d |", strings.TrimSuffix(clip[strings.LastIndex(clip, "/")+1:], ".y4m"), f.W, f.H, qp, total/w.frames, w.symbols/w.frames)
-	for i, t := range w.tallies {
-		base := total - w.tallies[0].extra // with one lane
-		fmt.Printf(" %+.2f %%, %d lanes, %d (%d) |", 100*float64(w.tallies[i].extra)/float64(base), t.lanes/w.frames, t.mean/w.frames, t.most)
+	fmt.Printf("| %s %dx%d | %s | %d | %d |", strings.TrimSuffix(filepath.Base(clip), ".y4m"), f.W, f.H, qp, total/w.frames, w.symbols/w.frames)
+	base := total - w.tallies[0].extra // with one lane
+	for _, t := range w.tallies {
+		fmt.Printf(" %+.2f %%, %d lanes, %d (%d) |", 100*float64(t.extra)/float64(base), t.lanes/w.frames, t.mean/w.frames, t.most)
 	}
 	fmt.Println()
 	return nil
