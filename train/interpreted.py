@@ -1,5 +1,6 @@
 """Enough of Triton to run kernels.py on a CPU, a program at a time, so that a machine without a GPU can test it. Importing this puts it
 in Triton's place. Pointers are flat tensors with offsets; an access outside of a tensor fails."""
+import itertools
 import sys
 import types
 
@@ -43,10 +44,11 @@ def tensor(x):
     return x if isinstance(x, torch.Tensor) else torch.tensor(float(x))
 
 
-program = [0, 0]
+program = [0, 0, 0]
 language = types.ModuleType("triton.language")
 language.__dict__.update(
     load=load, store=store, atomic_add=atomic_add, constexpr=int, float32=torch.float32, int32=torch.int32, static_range=range, arange=torch.arange, floor=torch.floor,
+    abs=torch.abs, exp=torch.exp, log2=torch.log2, max=lambda x, axis: x.max(axis).values, trans=lambda x: x.T, dot=lambda a, b, input_precision: a.float() @ b.float(),
     zeros=lambda s, t: torch.zeros(s, dtype=t), sum=lambda x, axis: x.sum(axis), program_id=lambda axis: program[axis],
     where=lambda c, a, b: torch.where(c, tensor(a), tensor(b)), minimum=lambda a, b: torch.minimum(tensor(a), tensor(b)), maximum=lambda a, b: torch.maximum(tensor(a), tensor(b)))
 
@@ -61,9 +63,8 @@ class jit:
     def __getitem__(self, grid):
         def launch(*args, num_warps=None, **constants):
             args = [Pointer(a.detach()) if isinstance(a, torch.Tensor) else a for a in args]
-            for program[0] in range(grid[0]):
-                for program[1] in range(grid[1] if len(grid) > 1 else 1):
-                    self.f(*args, **constants)
+            for program[:] in itertools.product(*map(range, (*grid, 1, 1)[:3])):
+                self.f(*args, **constants)
         return launch
 
 

@@ -126,7 +126,7 @@ func (s state) write(t *testing.T, path string) {
 // What training simulates is what the integer network computes.
 func TestPython(t *testing.T) {
 	interpreter := python(t, "numpy, torch")
-	for _, script := range []string{"test_kernels.py", "test_fixed.py", "test_align.py", "test_qps.py"} {
+	for _, script := range []string{"test_kernels.py", "test_fast.py", "test_fixed.py", "test_align.py", "test_qps.py"} {
 		t.Run(script, func(t *testing.T) { run(t, interpreter, script) })
 	}
 }

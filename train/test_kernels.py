@@ -8,6 +8,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu":
     import interpreted  # noqa: F401  kernels.py then imports it as triton
 import kernels
+import model
+import motion
 from fixed import _Fix
 from motion import warp8
 
@@ -76,12 +78,34 @@ class Kernels(unittest.TestCase):
 
     def test_warp(self):
         torch.manual_seed(4)
-        for (b, h, w, c), align, f in (((2, 4, 6, 5), 2, None), ((2, 4, 6, 70), 4, 11), ((1, 6, 10, 8), 8, 9), ((1, 6, 10, 8), 4, 4), ((1, 6, 10, 8), 32, 12), ((1, 6, 10, 8), 32, None)):
+        for (b, h, w, c), align, f in (((2, 4, 6, 5), 2, None), ((2, 4, 6, 70), 4, 11), ((2, 4, 6, 5), 1, None), ((1, 6, 10, 8), 8, 9), ((1, 6, 10, 8), 4, 4), ((1, 6, 10, 8), 32, 12), ((1, 6, 10, 8), 32, None)):
             with self.subTest(shape=(b, h, w, c), align=align):
                 mv, q = torch.randint(-99, 100, (b, h // 2, w // 2, 2), dtype=torch.int32), f and 2.0 ** f
                 mv[0, 0, 0], mv[-1, -1, -1], mv[0, -1, 0] = torch.tensor([2047, -2047]), torch.tensor([-2047, 2047]), 0
                 for mv in (mv.to(DEVICE), mv.long().to(DEVICE)):
                     self.same(lambda x: kernels.warp(x, mv, align, q), lambda x: warp8(x, mv, align, q), grid(b, h, w, c, f=f or 8, spread=2.0 if f else 1.0).clamp(-8, 7.75))
+
+    def test_block_differences(self):
+        g = torch.Generator().manual_seed(6)
+        x, cur = [torch.randint(0, 256, (2, 32, 48), generator=g).float().to(DEVICE) for _ in range(2)]
+        mv = torch.randint(-90, 91, (2, 2, 3, 2), generator=g).to(DEVICE)
+        mv[0, 0, 0], mv[0, 0, 1] = 0, -8
+        self.assertTrue(torch.equal(motion.sad(cur, x, mv), motion.block_sad(cur, motion.predict_ref(x, mv))))
+
+    def test_clip(self):
+        x = torch.tensor([-3.0, -2.0, -1.0, 0.5, 1.0, 1.5, 9.0]).repeat(200)
+        self.same(lambda x: Clip.apply(x), lambda x: model._Clip.apply(x.cpu(), -2.0, 1.0).to(x.device), x)
+
+
+class Clip(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.clamp(x, -2.0, 1.0)
+
+    @staticmethod
+    def backward(ctx, g):
+        return kernels.clip_backward(ctx.saved_tensors[0], g, -2.0, 1.0)
 
 
 if __name__ == "__main__":
