@@ -21,10 +21,12 @@ def _int8(w, out, n, row, column, B: tl.constexpr):
 
 
 @triton.jit
-def _gradients(gy, x, gw, gb, N, O, I, CHUNK, BO: tl.constexpr, BI: tl.constexpr, BN: tl.constexpr):
-    """gw [O,I] += gy'x, gb [O] += the sum of gy, over CHUNK of N positions"""
-    o, i = tl.program_id(0) * BO + tl.arange(0, BO), tl.program_id(1) * BI + tl.arange(0, BI)
-    first = tl.program_id(2) * CHUNK
+def _add(part, gy, x, gw, gb, N, O, I, CHUNK, BO: tl.constexpr, BI: tl.constexpr, BN: tl.constexpr):
+    """gw [O,I] += gy'x, gb [O] += the sum of gy: a part is a tile of gw over CHUNK of N positions"""
+    across = tl.cdiv(I, BI)
+    tiles = tl.cdiv(O, BO) * across
+    first, t = part // tiles * CHUNK, part % tiles
+    o, i = t // across * BO + tl.arange(0, BO), t % across * BI + tl.arange(0, BI)
     sums, bias = tl.zeros((BO, BI), tl.float32), tl.zeros((BO,), tl.float32)
     for k in range(0, CHUNK, BN):
         n = first + k + tl.arange(0, BN)
@@ -33,20 +35,43 @@ def _gradients(gy, x, gw, gb, N, O, I, CHUNK, BO: tl.constexpr, BI: tl.constexpr
         sums += tl.dot(tl.trans(g), v, input_precision="ieee")
         bias += tl.sum(g.to(tl.float32), 0)
     tl.atomic_add(gw + o[:, None] * I + i[None, :], sums, mask=(o[:, None] < O) & (i[None, :] < I))
-    if tl.program_id(1) == 0:
+    if t % across == 0:
         tl.atomic_add(gb + o, bias, mask=o < O)
 
 
-PROGRAMS = 264  # two for each multiprocessor
+@triton.jit
+def _gradients(gy, x, gw, gb, O, I, N, CHUNK, BO: tl.constexpr, BI: tl.constexpr, BN: tl.constexpr):
+    _add(tl.program_id(0), gy, x, gw, gb, N, O, I, CHUNK, BO, BI, BN)
 
 
-def gradients(gy, x, layer):
-    gy, x = gy.reshape(-1, gy.shape[-1]), x.reshape(-1, x.shape[-1])
-    (n, o), i = gy.shape, x.shape[1]
-    BO, BI, BN = 64, 64 if i <= 96 else 128, 64
-    tiles = triton.cdiv(o, BO) * triton.cdiv(i, BI)
-    chunk = triton.cdiv(triton.cdiv(n, max(1, PROGRAMS // tiles)), BN) * BN
-    _gradients[(triton.cdiv(o, BO), triton.cdiv(i, BI), triton.cdiv(n, chunk))](gy, x, layer.weight.grad, layer.bias.grad, n, o, i, chunk, BO=BO, BI=BI, BN=BN, num_warps=4)
+@triton.jit
+def _block_gradients(gy0, x0, gw0, gb0, O0, I0, E0, gy1, x1, gw1, gb1, O1, I1, E1, gy2, x2, gw2, gb2, O2, I2, E2, gy3, x3, gw3, gb3, O3, I3, N, CHUNK,
+                     BO: tl.constexpr, BI: tl.constexpr, BN: tl.constexpr):
+    """four layers' in one launch; layer k's programs end before Ek"""
+    p = tl.program_id(0)
+    if p < E0:
+        _add(p, gy0, x0, gw0, gb0, N, O0, I0, CHUNK, BO, BI, BN)
+    elif p < E1:
+        _add(p - E0, gy1, x1, gw1, gb1, N, O1, I1, CHUNK, BO, BI, BN)
+    elif p < E2:
+        _add(p - E1, gy2, x2, gw2, gb2, N, O2, I2, CHUNK, BO, BI, BN)
+    else:
+        _add(p - E2, gy3, x3, gw3, gb3, N, O3, I3, CHUNK, BO, BI, BN)
+
+
+PROGRAMS = 396  # three for each multiprocessor
+BO, BI, BN = 64, 128, 64
+
+
+def gradients(*work):
+    """work: (gradient of the result, input, layer), one or four of them over equally many positions"""
+    n, tiles = work[0][1].numel() // work[0][1].shape[-1], [triton.cdiv(gy.shape[-1], BO) * triton.cdiv(x.shape[-1], BI) for gy, x, _ in work]
+    chunk = triton.cdiv(triton.cdiv(n, max(1, PROGRAMS // sum(tiles))), BN) * BN
+    arguments, end = [], 0
+    for (gy, x, layer), t in zip(work, tiles):
+        end += t * triton.cdiv(n, chunk)
+        arguments += [gy, x, layer.weight.grad, layer.bias.grad, gy.shape[-1], x.shape[-1], end]
+    (_gradients if len(work) == 1 else _block_gradients)[(end,)](*arguments[:-1], n, chunk, BO=BO, BI=BI, BN=BN, num_warps=4)
 
 
 def rounded(w, channel, kind):
@@ -84,7 +109,7 @@ class _Linear(torch.autograd.Function):
     def backward(ctx, gy):
         x, w = ctx.saved_tensors
         gy = gy.contiguous()
-        gradients(gy, x, ctx.layer)
+        gradients((gy, x, ctx.layer))
         return gy @ w if ctx.needs_input_grad[0] else None, None, None
 
 
@@ -109,14 +134,11 @@ class _Block(torch.autograd.Function):
         x, a, d, y, f, s, w1, wd, w2, w3, w4 = ctx.saved_tensors
         b, g = ctx.block, g.contiguous()
         flat = lambda t: t.view(-1, t.shape[-1])
-        gradients(g, s, b.ff2)
         gf = kernels.sum_backward(f, g @ w4)
-        gradients(gf, y, b.ff1)
-        g = torch.addmm(flat(g), flat(gf), w3).view(y.shape)
-        gradients(g, d, b.pw2)
-        ga = kernels.dw_backward(a, wd, g @ w2, b.dw.weight.grad, b.dw.bias.grad)
-        gradients(ga, x, b.pw1)
-        return torch.addmm(flat(g), flat(ga), w1).view(x.shape) if ctx.needs_input_grad[0] else None, None, None
+        h = torch.addmm(flat(g), flat(gf), w3).view(y.shape)
+        ga = kernels.dw_backward(a, wd, h @ w2, b.dw.weight.grad, b.dw.bias.grad)
+        gradients((g, s, b.ff2), (gf, y, b.ff1), (h, d, b.pw2), (ga, x, b.pw1))
+        return torch.addmm(flat(h), flat(ga), w1).view(x.shape) if ctx.needs_input_grad[0] else None, None, None
 
 
 def block(x, b):

@@ -45,4 +45,4 @@ setsid nohup bash -c 'while [ -n "$0" ] && kill -0 "$0" 2>/dev/null; do sleep 1;
 	--ci $width --cp $width --seed 7 --calibrate frames.safetensors --keep 2 --state "$out" --phases "$phases" "$@" >>"$root/log/$name" 2>&1 </dev/null &
 echo $! >"$root/log/$name.pid"
 echo "remote.sh: $name on GPU $gpu for $minutes minutes, process $!, $root/log/$name"
-if [ -z "$before" ]; then { "$python" test_kernels.py && "$python" test_fast.py; } >>"$root/log/$name-kernels" 2>&1 || echo "remote.sh: the fused kernels fail their test: $root/log/$name-kernels" >&2; fi
+if [ -z "$before" ]; then { "$python" test_fast.py && "$python" test_kernels.py; } >>"$root/log/$name-kernels" 2>&1 || echo "remote.sh: the fused kernels fail their tests: $root/log/$name-kernels" >&2; fi
