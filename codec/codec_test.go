@@ -359,9 +359,9 @@ func TestPlan(t *testing.T) {
 		f := p.next(n == 3)
 		got += fmt.Sprintf("%v%d:%d ", f.typ, f.k, f.qp)
 	}
-	const want = "intra0:30 reset1:10 inter2:2 " +
-		"intra0:30 reset1:10 inter2:2 inter3:10 inter4:0 inter5:10 inter6:2 inter7:10 inter8:0 reset9:10 inter10:2 inter11:10 " +
-		"inter12:0 inter13:10 inter14:2 inter15:10 inter16:0 reset17:10 inter18:2 inter19:10 intra0:30 "
+	const want = "intra0:30 reset1:10 inter2:0 " +
+		"intra0:30 reset1:10 inter2:0 inter3:2 inter4:0 inter5:6 inter6:0 inter7:2 inter8:0 reset9:10 inter10:0 inter11:2 " +
+		"inter12:0 inter13:6 inter14:0 inter15:2 inter16:0 reset17:10 inter18:0 inter19:2 intra0:30 "
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -6,14 +6,8 @@ import (
 	"github.com/nvcodec/nvcodec/inference"
 )
 
-// Frames in flight by default. One keeps a processor busy; of a second one the encoder searches motion meanwhile.
-const (
-	plainInFlight  = 1
-	searchInFlight = 2
-)
-
-// inFlight resolves the number of frames in flight, plain being the default of a backend that computes networks only.
-func inFlight(asked int, b inference.Backend, plain int) (int, error) {
+// inFlight resolves the number of frames in flight. One keeps a processor busy, since each frame waits for the one before.
+func inFlight(asked int, b inference.Backend) (int, error) {
 	_, whole := b.(inference.CodingBackend)
 	switch {
 	case asked < 0 || asked > inference.MaxInFlight:
@@ -23,7 +17,7 @@ func inFlight(asked int, b inference.Backend, plain int) (int, error) {
 	case whole:
 		return inference.DeviceInFlight, nil
 	}
-	return plain, nil
+	return 1, nil
 }
 
 func openEncoder(b inference.Backend, o *inference.CodingOptions) (inference.FrameEncoder, error) {

@@ -76,7 +76,7 @@ func NewDecoder(r io.Reader, o DecoderOptions) (*Decoder, error) {
 	if o.Backend == nil {
 		return nil, errors.New("codec: a decoder needs a backend")
 	}
-	if d.inFlight, err = inFlight(o.InFlight, o.Backend, plainInFlight); err != nil {
+	if d.inFlight, err = inFlight(o.InFlight, o.Backend); err != nil {
 		return nil, err
 	}
 	if d.coder, err = openDecoder(o.Backend, &inference.CodingOptions{

@@ -68,7 +68,7 @@ func NewEncoder(w io.Writer, f yuv.Format, o EncoderOptions) (*Encoder, error) {
 		return nil, fmt.Errorf("codec: %s: %w", field, err)
 	}
 	e.planner = planner{o: &e.o, shift: shift}
-	if e.inFlight, err = inFlight(o.InFlight, o.Backend, searchInFlight); err != nil {
+	if e.inFlight, err = inFlight(o.InFlight, o.Backend); err != nil {
 		return nil, err
 	}
 	if e.coder, err = openEncoder(o.Backend, &inference.CodingOptions{

@@ -44,7 +44,7 @@ type Header struct {
 // qpPatterns are the QP patterns that a header names by number; any other stands in the header itself.
 var qpPatterns = [...][8]uint8{
 	{},
-	{0, 8, 0, 12, 0, 8, 0, 12},
+	{0, 14, 8, 14, 4, 14, 8, 14},
 }
 
 const (

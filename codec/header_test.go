@@ -19,7 +19,7 @@ func plainHeader() Header {
 			SAR: yuv.Rational{Num: 0, Den: 1}, Colour: unspecifiedColour,
 		},
 		Version: 1, Profile: "nvc-int-1",
-		QPShift: [8]uint8{0, 8, 0, 12, 0, 8, 0, 12},
+		QPShift: [8]uint8{0, 14, 8, 14, 4, 14, 8, 14},
 	}
 	for i := range h.Model {
 		h.Model[i] = byte(i * 7)

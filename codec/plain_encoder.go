@@ -12,8 +12,8 @@ import (
 	"github.com/nvcodec/nvcodec/yuv"
 )
 
-// A plainEncoder is the inference.FrameEncoder of backends that compute networks only; the host does the rest. Motion
-// searches run ahead on a goroutine, network and entropy coding in Receive.
+// A plainEncoder is the inference.FrameEncoder of backends that compute networks only; the host does the rest, all of it in Receive:
+// a search waits for the decoded picture before, and a network for the search.
 type plainEncoder struct {
 	o       inference.CodingOptions
 	session inference.Session
@@ -21,19 +21,12 @@ type plainEncoder struct {
 	coder   *entropy.Encoder
 	search  *motion.Searcher
 
-	// Frame n has pictures[n%len] and frames[n%len]. One more than there are frames in flight: the search of the oldest
-	// reads the picture of the one before it.
+	// Frame n has pictures[n%len] and frames[n%len]. One more than there are frames in flight: a scene cut is told from the picture before.
 	pictures                    []*yuv.Planes
-	frames                      []plainFrame
-	loaded, submitted, received int // so far
+	frames                      []inference.Frame
+	before                      []int16 // the field of the frame received last; nil when it had none
+	loaded, submitted, received int     // so far
 	coded                       inference.Coded
-}
-
-// A plainFrame is a frame that has been submitted.
-type plainFrame struct {
-	frame  inference.Frame
-	before []int16       // the field of the frame before; nil when it had none
-	done   chan struct{} // closed when frame.Vectors and before are there
 }
 
 func newPlainEncoder(b inference.Backend, o *inference.CodingOptions) (*plainEncoder, error) {
@@ -55,7 +48,7 @@ func newPlainEncoder(b inference.Backend, o *inference.CodingOptions) (*plainEnc
 	for range o.InFlight + 1 {
 		e.pictures = append(e.pictures, yuv.New(size.W, size.H))
 	}
-	e.frames = make([]plainFrame, len(e.pictures))
+	e.frames = make([]inference.Frame, len(e.pictures))
 	return e, nil
 }
 
@@ -72,8 +65,8 @@ func searchKernels(b inference.Backend) kernel.Set {
 }
 
 // picture of frame n, at padded size.
-func (e *plainEncoder) picture(n int) *yuv.Planes { return e.pictures[n%len(e.pictures)] }
-func (e *plainEncoder) frame(n int) *plainFrame   { return &e.frames[n%len(e.frames)] }
+func (e *plainEncoder) picture(n int) *yuv.Planes    { return e.pictures[n%len(e.pictures)] }
+func (e *plainEncoder) frame(n int) *inference.Frame { return &e.frames[n%len(e.frames)] }
 
 func (e *plainEncoder) Load(src *yuv.Planes) error {
 	switch {
@@ -102,24 +95,13 @@ func (e *plainEncoder) Submit(f *inference.Frame) error {
 	case g == nil:
 		return fmt.Errorf("codec: model has no graph %q", f.Graph)
 	}
-	n, search := e.submitted, f.Vectors == nil && g.HasVectors()
-	if search && n == 0 {
+	if e.submitted == 0 && f.Vectors == nil && g.HasVectors() {
 		return fmt.Errorf("codec: graph %s needs a picture decoded before", f.Graph)
 	}
+	now := e.frame(e.submitted)
+	*now = *f
+	now.Vectors = slices.Clone(f.Vectors)
 	e.submitted++
-	now, last := e.frame(n), e.frame(n-1+len(e.frames))
-	*now = plainFrame{frame: *f, done: make(chan struct{})}
-	now.frame.Vectors = slices.Clone(f.Vectors)
-	go func() {
-		defer close(now.done)
-		if n > 0 {
-			<-last.done
-			now.before = last.frame.Vectors
-		}
-		if search {
-			now.frame.Vectors = e.search.Search(e.picture(n), e.picture(n-1), now.before, now.frame.QP)
-		}
-	}()
 	return nil
 }
 
@@ -130,25 +112,27 @@ func (e *plainEncoder) Receive() (*inference.Coded, error) {
 	n := e.received
 	e.received++
 	f, source := e.frame(n), e.picture(n)
-	<-f.done
-	sections, err := e.session.Encode(&f.frame, source)
+	if f.Vectors == nil && e.o.Model.Graphs[f.Graph].HasVectors() {
+		f.Vectors = e.search.Search(source, e.session.Picture(), e.before, f.QP)
+	}
+	sections, err := e.session.Encode(f, source)
 	if err != nil {
 		return nil, err
 	}
 	picture := crop(e.session.Picture(), e.o.W, e.o.H)
 	hash := PictureHash(picture)
 	symbols := entropy.Payload{
-		Vectors: f.frame.Vectors, VectorsBefore: f.before, HB: source.H / 16, WB: source.W / 16,
-		Levels: levels(sections), Threshold: f.frame.Threshold, Tail: uint16(hash),
+		Vectors: f.Vectors, VectorsBefore: e.before, HB: source.H / 16, WB: source.W / 16,
+		Levels: levels(sections), Threshold: f.Threshold, Tail: uint16(hash),
 	}
-	c := inference.Coded{Payload: e.coded.Payload[:0], Lanes: e.tables.Lanes(&symbols), Hash: hash, Vectors: f.frame.Vectors}
+	c := inference.Coded{Payload: e.coded.Payload[:0], Lanes: e.tables.Lanes(&symbols), Hash: hash, Vectors: f.Vectors}
 	if e.o.Pictures {
 		c.Picture = picture
 	}
 	if c.Payload, err = e.coder.Append(c.Payload, &symbols, c.Lanes); err != nil {
 		return nil, err
 	}
-	e.coded = c
+	e.coded, e.before = c, f.Vectors
 	return &e.coded, nil
 }
 
@@ -165,9 +149,4 @@ func levels(sections []inference.Section) [][]entropy.Section {
 	return all
 }
 
-func (e *plainEncoder) Close() error {
-	for n := e.received; n < e.submitted; n++ {
-		<-e.frame(n).done
-	}
-	return e.session.Close()
-}
+func (e *plainEncoder) Close() error { return e.session.Close() }

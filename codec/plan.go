@@ -1,7 +1,7 @@
 package codec
 
 // A plan is what is decided of a frame before its motion search: nothing of it depends on how the frame turns out to
-// code, so that frames can be searched ahead and a stream never depends on how many are.
+// code, so that several can be in flight and a stream never depends on how many are.
 type plan struct {
 	typ FrameType
 	k   int64 // frames since the intra frame

@@ -10,7 +10,7 @@ import (
 )
 
 // Shift is what the trained network subtracts from the QP of inter frame k after an intra frame, by (k−1) mod 8.
-var Shift = [8]int{0, 8, 0, 12, 0, 8, 0, 12}
+var Shift = [8]int{0, 14, 8, 14, 4, 14, 8, 14}
 
 // A Clip is a few pictures in order, all of one size.
 type Clip struct {

@@ -295,7 +295,7 @@ func TestSequence(t *testing.T) {
 	if got, want := strings.Join(graphs, " "), "intra reset inter inter reset inter inter inter reset inter inter"; got != want {
 		t.Errorf("graphs %s, want %s", got, want)
 	}
-	if got, want := strings.Join(qps, ""), "99190919091"; got != want {
+	if got, want := strings.Join(qps, ""), "99010501090"; got != want {
 		t.Errorf("QPs %s, want %s", got, want)
 	}
 }

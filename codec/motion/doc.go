@@ -1,5 +1,8 @@
 // Package motion chooses what an encoder sends about motion: a vector for each block of 16x16 luma samples, and whether
-// a frame is better coded without the one before. It compares source pictures at padded size and uses integers only.
+// a frame is better coded without the one before. It compares pictures at padded size and uses integers only.
+//
+// An encoder searches for its source picture in the picture decoded before it, the one that vectors predict from: vectors between sources are off by
+// fractions of a sample, which add up from frame to frame wherever nothing else is coded, and the residual then pays for shifting the picture back.
 //
 // Nothing here touches a decoder: any field is a valid one. But encoders on different devices should write the same
 // stream, so what follows fixes the field that Search returns; another implementation that follows it finds the same.
@@ -64,7 +67,7 @@
 //
 // # Scene cuts
 //
-// At an eighth of the resolution (the average of 8x8 samples, half up) let m(r) be 16 times the mean of the (2r+1)x(2r+1) samples
+// Of both source pictures at an eighth of the resolution (the average of 8x8 samples, half up) let m(r) be 16 times the mean of the (2r+1)x(2r+1) samples
 // around one (coordinates clamped), half up. Each sample becomes 128 + ((2·(m(1) - m(3)) + 8) >> 4), clamped to 0..255, which is free of light and fades. Units are
 // compared as near above, without S, at most 8 samples away, with the other picture and with a flat one of 128. With n units, a the least
 // with the picture and f that with the flat one, the frame is a cut if

@@ -63,7 +63,7 @@ func Reach(reach int) int { return min(max(reach, 0), maxVector/4) }
 // FullReach returns how far the full searches go, in samples at a quarter and at an eighth of the resolution.
 func FullReach(reach int) (quarter, eighth int) { return min(quarterSide, reach/4), reach / 8 }
 
-// Search returns the field (vy, vx)[h/16][w/16] that predicts cur from ref, both source pictures at padded size, where
+// Search returns the field (vy, vx)[h/16][w/16] that predicts cur from ref, the picture decoded before it, both at padded size, where
 // before is the field of the frame before (nil: zero) and qp the frame's own.
 func (s *Searcher) Search(cur, ref *yuv.Planes, before []int16, qp int) []int16 {
 	if cur.W != s.w || cur.H != s.h || ref.W != s.w || ref.H != s.h || before != nil && len(before) != 2*s.hb*s.wb {

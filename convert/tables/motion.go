@@ -22,17 +22,16 @@ func motionTables() []Table {
 	return []Table{bits, choose, search}
 }
 
-// A bit is worth sqrt(255² / (24·100^(q/63))) of SAD at the distortion weight 24·100^(q/63). Training chose by that
-// against costs that adapt from the first block on; with static costs and a search that goes further a quarter more gives
-// a better prediction than training's for fewer bits on every clip and QP measured.
+// A bit is worth sqrt(255² / (24·100^(q/63))) of SAD at the distortion weight 24·100^(q/63). A little less, and more before the choice, is best
+// where vectors point into decoded pictures (train/EXPERIMENTS.md, 9).
 func chooseLambda(q int) float64 {
 	const ln52 = 3.9522366299844536 // ln sqrt(255²/24)
-	return float64(1.25 * expf(ln52-float64(float64(q)*ln100/126)))
+	return float64(0.875 * expf(ln52-float64(float64(q)*ln100/126)))
 }
 
-// Before that a vector that differs from what was found for its neighbours counts about twice as much: training's own 120·10^(-q/63).
+// Before that a vector that differs from what was found for its neighbours counts four times as much.
 func searchLambda(q int) float64 {
-	return float64(120 * expf(-float64(float64(q)*ln100/126)))
+	return float64(192 * expf(-float64(float64(q)*ln100/126)))
 }
 
 const ln100 = 4.6051701859880913680

@@ -12,10 +12,10 @@ func TestMotion(t *testing.T) {
 	m := motionTables()
 	bits, choose, search := m[0], m[1], m[2]
 	for q := range 64 {
-		if want := 1.25 * math.Sqrt(65025/(24*math.Pow(100, float64(q)/63))); math.Abs(float64(choose.Data[q])-want) > 0.5+1e-9 {
+		if want := 0.875 * math.Sqrt(65025/(24*math.Pow(100, float64(q)/63))); math.Abs(float64(choose.Data[q])-want) > 0.5+1e-9 {
 			t.Errorf("lambda16[%d] = %d, want %g", q, choose.Data[q], want)
 		}
-		if want := 120 * math.Pow(0.1, float64(q)/63); math.Abs(float64(search.Data[q])-want) > 0.5+1e-9 {
+		if want := 192 * math.Pow(0.1, float64(q)/63); math.Abs(float64(search.Data[q])-want) > 0.5+1e-9 {
 			t.Errorf("search16[%d] = %d, want %g", q, search.Data[q], want)
 		}
 	}
@@ -34,7 +34,7 @@ func TestMotion(t *testing.T) {
 	}
 	h := sha256.New()
 	fmt.Fprintln(h, m)
-	const want = "ec7e5ed69815e089fc14b9d035c8562742e924cb9bba998eba5244712413f642"
+	const want = "c6cd699b4fb88b593f39c380a694770e94dfd574e81318713def3dfd6380bc48"
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
 		t.Errorf("tables hash to %s, want %s", got, want)
 	}

@@ -16,7 +16,7 @@ import (
 // An encoder codes whole frames. A frame's way, p its number's parity:
 //
 //	prepare  raw picture → source[p], padded; costs of a scene cut against source[1-p]
-//	search   source[p], source[1-p], vectors[1-p] → vectors[p]
+//	search   source[p], pictures[p], vectors[1-p] → vectors[p]
 //	network  source[p], vectors[p], pictures[p], state → pictures[1-p], state, symbols; these gathered → scratch[k]
 //	output   pictures[1-p] → hash[k] and the slot
 //	coding   hash[k], scratch[k] → coded lanes in the slot
@@ -91,7 +91,7 @@ func (e *encoder) open(b *backend, on machine, o *inference.CodingOptions) error
 		return err
 	}
 	var err error
-	// Frames wait for frames in the network. The host waits for scene cuts, and what little coding takes of a device
+	// Frames wait for frames in network and search. The host waits for scene cuts, and what little coding takes of a device
 	// comes first; searches fill what the others leave.
 	if e.prepare, err = e.stageOfItsOwn(atOnce); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (e *encoder) assemble() error {
 		if e.cut[p], err = e.prepare.part(cutCalls(e.searching, e.own(e.at.costs), source, before, e.own(e.at.cutting), w, h)); err != nil {
 			return err
 		}
-		if e.find[p], err = e.search.part(searchCalls(e.searching, e.place(l.vectors, p), source, before, e.place(l.vectors, 1-p),
+		if e.find[p], err = e.search.part(searchCalls(e.searching, e.place(l.vectors, p), source, e.place(l.pictures, p), e.place(l.vectors, 1-p),
 			e.own(e.at.frame), e.own(e.at.searching), w, h, e.o.Reach)); err != nil {
 			return err
 		}
@@ -219,7 +219,6 @@ func (e *encoder) Load(src *yuv.Planes) error {
 	// The raw picture before has been padded, on this same stream.
 	e.prepare.put(e.own(e.at.raw), s.raw)
 	e.prepare.after(e.network, n-2)
-	e.prepare.after(e.search, n-1)
 	source := e.place(e.net.layout.source, n)
 	e.prepare.poison(source, e.net.layout.picture)
 	e.prepare.do(e.pad[n&1])
@@ -267,7 +266,8 @@ func (e *encoder) Submit(f *inference.Frame) error {
 	s.graph = g
 	e.follow(s)
 	if g.needs.vectors {
-		e.search.after(e.prepare, n) // and so after network n-2, which reads the vectors that n's replace
+		e.search.after(e.prepare, n)
+		e.search.after(e.network, n-1) // whose picture it compares with; and so after n-2, which reads the vectors that n's replace
 		if f.Vectors != nil {
 			e.search.put(e.place(l.vectors, n), s.field)
 		} else {

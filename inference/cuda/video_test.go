@@ -31,7 +31,7 @@ var codingModel = sync.OnceValue(func() *inference.Model {
 		}
 		m.Tensors[name] = t
 	}
-	add("qp.shift", "U8", []int{8}, []int64{0, 8, 0, 12, 0, 8, 0, 12})
+	add("qp.shift", "U8", []int{8}, []int64{0, 14, 8, 14, 4, 14, 8, 14})
 	for _, t := range tables.All() {
 		add(t.Name, t.Type, t.Shape, t.Data)
 	}
