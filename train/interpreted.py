@@ -41,7 +41,7 @@ def atomic_add(p, x, mask=None):
 
 
 def tensor(x):
-    return x if isinstance(x, torch.Tensor) else torch.tensor(float(x))
+    return x if isinstance(x, torch.Tensor) else torch.tensor(x)
 
 
 program = [0, 0, 0]
@@ -50,7 +50,7 @@ language.__dict__.update(
     load=load, store=store, atomic_add=atomic_add, constexpr=int, float32=torch.float32, int32=torch.int32, static_range=range, arange=torch.arange, floor=torch.floor,
     cdiv=lambda a, b: -(-a // b), abs=torch.abs, exp=torch.exp, log2=torch.log2, max=lambda x, axis: x.max(axis).values, trans=lambda x: x.T, dot=lambda a, b, input_precision: a.float() @ b.float(),
     zeros=lambda s, t: torch.zeros(s, dtype=t), sum=lambda x, axis: x.sum(axis), program_id=lambda axis: program[axis],
-    where=lambda c, a, b: torch.where(c, tensor(a), tensor(b)), minimum=lambda a, b: torch.minimum(tensor(a), tensor(b)), maximum=lambda a, b: torch.maximum(tensor(a), tensor(b)))
+    where=lambda c, a, b: torch.where(torch.as_tensor(c), tensor(a), tensor(b)), minimum=lambda a, b: torch.minimum(tensor(a), tensor(b)), maximum=lambda a, b: torch.maximum(tensor(a), tensor(b)))
 
 
 class jit:

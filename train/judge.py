@@ -1,7 +1,6 @@
 """Held-out clips, coded every minute of a run by the averaged weights: BD-rate against the weights that the run began with.
 
-The vectors are the search's alone and their bits are not counted, since they are the same for all weights: real figures come from
-evaluate.py, and from the integer codec. All clips have one size, a multiple of 64; shorter ones
+The vectors are the search's alone, and their bits are not counted: real figures come from the integer codec. All clips have one size, a multiple of 64; shorter ones
 are played to and fro."""
 import glob
 import os
@@ -41,8 +40,9 @@ class Judge:
             if t == 0:
                 x, b = both["i"](src, (torch.clamp(self.qp + better, 0, 63) - 31.5) / 31.5)
             else:
-                v = self.vectors[t - 1]
-                pred = compensate(to_planes(x), v)
+                planes = to_planes(x)
+                v = motion.refine(self.luma[t], planes[0], self.vectors[t - 1], motion_lambda(self._qp(t))[:, None, None])
+                pred = compensate(planes, v)
                 mem = both["p"].start(pred) if t == 1 else both["p"].step(mem, feat, pred, v)
                 x, feat, b = both["p"](src, pred, mem, at)
             out = torch.clamp(torch.floor((unpack(x)[0][..., 0] + 0.5) * 255 + 0.5), 0, 255)

@@ -92,6 +92,17 @@ class Kernels(unittest.TestCase):
         mv[0, 0, 0], mv[0, 0, 1] = 0, -8
         self.assertTrue(torch.equal(motion.sad(cur, x, mv), motion.block_sad(cur, motion.predict_ref(x, mv))))
 
+    def test_refined(self):
+        g = torch.Generator().manual_seed(7)
+        ref = torch.randint(0, 256, (2, 32, 32), generator=g).float()
+        ref = torch.round(F.avg_pool2d(F.pad(ref[:, None], (2, 2, 2, 2), mode="replicate"), 5, 1)[:, 0]).to(DEVICE)
+        cur, lam = torch.roll(ref, (1, -2), (1, 2)), torch.tensor([3.0, 20.0], device=DEVICE)[:, None, None]
+        mv = torch.randint(-12, 13, (2, 2, 2, 2), generator=g).to(DEVICE)
+        with torch.no_grad():
+            fused, plain = motion.refined(cur, ref, mv, lam.flatten(), (4, 1), 1), motion.refine(cur.cpu(), ref.cpu(), mv.cpu(), lam.cpu(), (4, 1))
+        self.assertTrue(torch.equal(fused.cpu(), plain))
+        self.assertFalse(torch.equal(fused, mv))
+
     def test_clip(self):
         x = torch.tensor([-3.0, -2.0, -1.0, 0.5, 1.0, 1.5, 9.0]).repeat(200)
         self.same(lambda x: Clip.apply(x), lambda x: model._Clip.apply(x.cpu(), -2.0, 1.0).to(x.device), x)
