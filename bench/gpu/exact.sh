@@ -191,7 +191,7 @@ while read -r name size length count model options; do
 	frames=$((frames + n)) files=$((files + count))
 done <"$work/groups"
 echo
-echo "$frames frames of ${#clips[@]} distinct clips in $files files, in each direction."
+echo "$frames frames of $((next < ${#clips[@]} ? next : ${#clips[@]})) distinct clips in $files files, in each direction."
 echo
 
 # ---- every kernel family on a part
