@@ -266,14 +266,14 @@ func (e *encoder) Submit(f *inference.Frame) error {
 	s.graph = g
 	e.follow(s)
 	if g.needs.vectors {
-		e.search.after(e.prepare, n)
-		e.search.after(e.network, n-1) // whose picture it compares with; and so after n-2, which reads the vectors that n's replace
+		e.search.after(e.prepare, n) // and so after network n-2, which reads the vectors that n's replace
 		if f.Vectors != nil {
 			e.search.put(e.place(l.vectors, n), s.field)
 		} else {
 			if s.before == nil {
 				e.search.zero(e.place(l.vectors, n-1), l.field)
 			}
+			e.search.after(e.network, n-1) // whose picture it compares with
 			e.search.poison(e.place(l.vectors, n), l.field)
 			e.search.put(e.own(e.at.frame), s.params)
 			e.search.do(e.find[n&1])
