@@ -4,7 +4,7 @@ import torch
 
 import motion
 from data import windows
-from model import motion_lambda
+from model import luma, motion_lambda
 
 LONGEST = 256  # inter frames of a sequence: networks drift beyond what they were trained on
 RESET = 1 / 12  # share of windows that rebuild the memory
@@ -63,9 +63,9 @@ class Feed:
         at, new, reset = [torch.from_numpy(x).to(self.dev) for x in (at, at == 0, self.rng.random(self.batch) < RESET)]
         y, u = windows(self.tracks, n)
         qp, better, depth = torch.from_numpy(self.qps).to(self.dev, torch.float32)
-        luma = torch.round((y[..., 0] + 0.5) * 255)
         lam = motion_lambda(qp) * torch.from_numpy(2.0 ** self.rng.uniform(-1, 1, self.batch)).to(self.dev, torch.float32)
-        v = self._search(n, luma[1:].flatten(0, 1), luma[:-1].flatten(0, 1), lam.repeat(n)[:, None, None])
+        frames = luma(y)
+        v = self._search(n, frames[1:].flatten(0, 1), frames[:-1].flatten(0, 1), lam.repeat(n)[:, None, None])
         return y, u, qp, better, depth, v.view(self.buffers[n][5].shape), at, new, reset
 
     def _length(self):

@@ -1,4 +1,4 @@
-"""Enough of Triton to run kernels.py on a CPU, a program at a time, so that a machine without a GPU can test it. Importing this puts it
+"""Enough of Triton to run the fused kernels on a CPU, a program at a time, so that a machine without a GPU can test it. Importing this puts it
 in Triton's place. Pointers are flat tensors with offsets; an access outside of a tensor fails."""
 import itertools
 import sys

@@ -11,7 +11,7 @@ import torch
 import motion
 from compare import bd_rate
 from data import load, to_and_fro
-from model import SHIFT, compensate, motion_lambda, pack, to_planes, unpack
+from model import SHIFT, motion_lambda, pack, predicted, unpack
 
 QPS = (0, 21, 42, 63)
 
@@ -40,9 +40,7 @@ class Judge:
             if t == 0:
                 x, b = both["i"](src, (torch.clamp(self.qp + better, 0, 63) - 31.5) / 31.5)
             else:
-                planes = to_planes(x)
-                v = motion.refine(self.luma[t], planes[0], self.vectors[t - 1], motion_lambda(self._qp(t))[:, None, None])
-                pred = compensate(planes, v)
+                pred, v = predicted(x, self.luma[t], self.vectors[t - 1], self._qp(t))
                 mem = both["p"].start(pred) if t == 1 else both["p"].step(mem, feat, pred, v)
                 x, feat, b = both["p"](src, pred, mem, at)
             out = torch.clamp(torch.floor((unpack(x)[0][..., 0] + 0.5) * 255 + 0.5), 0, 255)
