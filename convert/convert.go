@@ -95,10 +95,10 @@ func FractionsOf(m *inference.Model) (Fractions, error) {
 	return f, nil
 }
 
-// threshold is the default below which a symbol's scale index keeps it from being coded (MODEL.md, code_y). On carphone at
-// QP 0, 21, 42 and 63, 33 frames, 2 saves 0.4 % of the bits for 0.006 dB and leaves out 81, 72, 53 and 36 % of the
-// symbols; 5 saves 2.5 % for 0.085 dB, which is worth no more than that.
-const threshold = "2"
+// threshold is the default below which a symbol's scale index keeps it from being coded (MODEL.md, code_y). Against 2, BD-rate
+// over seven clips, 4 to 8 give −0.3 to −1.1 % and 10 nothing: what was nearly certain and comes otherwise costs more than it
+// mends. 6 codes a third to a half of the symbols less than 2, which a GPU decodes one behind the other (docs/BENCH.md).
+const threshold = "6"
 
 // meta makes the model's metadata: the checkpoint's licence and provenance, the command that converts it so, and the
 // default threshold.
