@@ -27,7 +27,7 @@ class Judge:
         self.qp = torch.tensor(QPS, device=dev).float().repeat_interleave(self.clips)
         with torch.no_grad():
             self.vectors = [motion.search(self.luma[t], self.luma[t - 1], motion_lambda(self._qp(t))[:, None, None], coarse=8) for t in range(1, n)]
-        self.better, self.first = better, None
+        self.better, self.first, self.mean = better, None, None  # mean: BD-rate of the last call, in per cent
 
     def _qp(self, t):
         return self.qp if t == 0 else torch.clamp(self.qp - SHIFT[(t - 1) % 8], 0, 63)
@@ -62,5 +62,6 @@ class Judge:
         sag = (psnr[-third:].mean(0) - psnr[third:2 * third].mean(0)).reshape(len(QPS), -1).mean(1)
         b, p = [x.mean(0).reshape(len(QPS), -1) for x in (bits, psnr)]
         bd = [bd_rate(old, new) for old, new in zip(self.first, self._points(bits, psnr))]
-        return (f"BD-rate {np.nanmean(bd):+.2f} % ({' '.join(f'{x:+.1f}' for x in bd)}) bits {' '.join(f'{x:.4f}' for x in b.mean(1))} "
+        self.mean = float(np.nanmean(bd))
+        return (f"BD-rate {self.mean:+.2f} % ({' '.join(f'{x:+.1f}' for x in bd)}) bits {' '.join(f'{x:.4f}' for x in b.mean(1))} "
                 f"PSNR {' '.join(f'{x:.2f}' for x in p.mean(1))} late - early {' '.join(f'{x:+.2f}' for x in sag)} intra {psnr[0].reshape(len(QPS), -1).mean(1).round(2)}")

@@ -7,7 +7,7 @@
 # NAME: nvc1-base or nvc1-lite, whose weights in models/src the run begins with; or nvc1-base:RUN, several runs of one model. The material comes in parts:
 # out/remote/part0, then part1 and so on: partN/train is trained on as soon as it is there, part0/judge holds the held-out clips (parts.py makes them).
 # Below ROOT (default /tmp/train), with RUN for NAME where it is given: the parts; log/NAME, what the run prints; ckpt/NAME-STEP.pt, averaged weights of
-# every second minute, ckpt/NAME.pt the last, ckpt/NAME-w.pt, -m1.pt, -m2.pt and .json, from which the same command goes on where the run was stopped.
+# every second minute, ckpt/NAME.pt the last, ckpt/NAME-best.pt what the judge liked best, ckpt/NAME-w.pt, -m1.pt, -m2.pt and .json, from which the same command goes on where the run was stopped.
 # Nine tenths of the minutes go to windows of 9 or 17 inter frames at a falling rate, the last to fixed point; or PHASES says.
 # AFTER: a run's name; this one waits until that one is done. INIT: a checkpoint to begin with, in place of models/src.
 set -euo pipefail
