@@ -21,7 +21,7 @@ def number(x, digits):
 
 
 def loss(path):
-    """-> rows, one a clip: bits and PSNR-Y of the integers against the float network, means over the QPs"""
+    """-> QPs, rows, one a clip: bits and PSNR-Y of the integers against the float network, means over the QPs"""
     model = json.load(open(path))
     size, clips, out, all = model["name"].split("-")[-1], {}, [], []
     for r in model["loss"]:
@@ -33,7 +33,7 @@ def loss(path):
         out.append(f"| {size} | {short} | {number(mean[0], 2)} % | {number(mean[1], 3)} dB | {' / '.join(number(b, 1) for b, _ in v)} % |")
     mean = [sum(x) / len(all) for x in zip(*all)]
     out.append(f"| {size} | **mean of {len(all)}** | **{number(mean[0], 2)} %** | **{number(mean[1], 3)} dB** | |")
-    return out
+    return list(dict.fromkeys(r["qp"] for r in model["loss"])), out
 
 
 if __name__ == "__main__":
@@ -41,5 +41,6 @@ if __name__ == "__main__":
     if what == "rd":
         put(files[0], "rd", sys.stdin.read())
     else:
-        head = ["| model | clip | bits | PSNR-Y | bits at QP 0 / 21 / 42 / 63 |", "| --- | --- | --- | --- | --- |"]
-        put(files[-1], "loss", "\n".join(head + sum((loss(f) for f in files[:-1]), [])))
+        qps, rows = zip(*map(loss, files[:-1]))
+        head = [f"| model | clip | bits | PSNR-Y | bits at QP {' / '.join(map(str, qps[0]))} |", "| --- | --- | --- | --- | --- |"]
+        put(files[-1], "loss", "\n".join(head + sum(rows, [])))
