@@ -96,7 +96,7 @@ func FractionsOf(m *inference.Model) (Fractions, error) {
 }
 
 // threshold is the default below which a symbol's scale index keeps it from being coded (MODEL.md, code_y). Against 2, BD-rate
-// over seven clips, 4 to 8 give −0.3 to −1.1 % and 10 nothing: what was nearly certain and comes otherwise costs more than it
+// over seven clips, 4 to 8 give −0.3 to −1.5 % and 10 nothing: what was nearly certain and comes otherwise costs more than it
 // mends. 6 codes a third to a half of the symbols less than 2, which a GPU decodes one behind the other (docs/BENCH.md).
 const threshold = "6"
 

@@ -131,6 +131,7 @@ func (w *watcher) look(sections []inference.Section, threshold int) error {
 func main() {
 	name := flag.String("model", "nvc1-base", "model")
 	qps := flag.String("qps", "42", "QPs")
+	threshold := flag.Int("skip-threshold", -1, "skip threshold (-1: the model's)")
 	flag.Parse()
 	if flag.NArg() == 0 {
 		fmt.Fprintln(os.Stderr, "usage: lanes [flags] CLIP …")
@@ -144,7 +145,7 @@ func main() {
 	fmt.Println("\n|" + strings.Repeat("---|", 4+len(rules)))
 	for _, clip := range flag.Args() {
 		for _, qp := range strings.Split(*qps, ",") {
-			if err := run(context.Background(), *name, clip, qp); err != nil {
+			if err := run(context.Background(), *name, clip, qp, *threshold); err != nil {
 				fmt.Fprintln(os.Stderr, "lanes:", err)
 				os.Exit(1)
 			}
@@ -153,7 +154,7 @@ func main() {
 }
 
 // run codes one clip and prints its line.
-func run(ctx context.Context, name, clip, qp string) error {
+func run(ctx context.Context, name, clip, qp string, threshold int) error {
 	m, err := models.ByName(name)
 	if err != nil {
 		return err
@@ -170,7 +171,7 @@ func run(ctx context.Context, name, clip, qp string) error {
 	if o.QPI, err = strconv.Atoi(qp); err != nil {
 		return fmt.Errorf("QP: %w", err)
 	}
-	o.QPP = o.QPI
+	o.QPP, o.Threshold = o.QPI, threshold
 	enc, err := codec.NewEncoder(io.Discard, src.Format(), o)
 	if err != nil {
 		return err
