@@ -1,4 +1,4 @@
-"""two files of evaluate.py --out -> BD-rate (PCHIP) of the second against the first, and each point of both"""
+"""two files of evaluate.py --out, or of bench/rd -out -> BD-rate (PCHIP) of the second against the first, and each point of both"""
 import json
 import sys
 
@@ -36,8 +36,17 @@ def bd_rate(old, new):
     return (np.exp((integral(pb, rb, lo, hi) - integral(pa, ra, lo, hi)) / (hi - lo)) - 1) * 100 if hi > lo else float("nan")
 
 
+def points(path):
+    """-> points of each clip; of bench/rd's files the first model's, whose rate is that of whole files"""
+    x = json.load(open(path))
+    if isinstance(x, dict):
+        return x
+    size = lambda c: np.prod([int(n) for n in c["size"].split("x")]) * c["frames"]
+    return {c["name"]: [dict(qp=p["setting"], bpp=p["bytes"] * 8 / size(c), psnr=p["psnr_y"], late=p["psnr_y"]) for p in next(iter(c["curves"].values()))] for c in x}
+
+
 if __name__ == "__main__":
-    old, new = json.load(open(sys.argv[1])), json.load(open(sys.argv[2]))
+    old, new = points(sys.argv[1]), points(sys.argv[2])
     bds = []
     print("| clip | QP | old bpp / PSNR (late) | new bpp / PSNR (late) | BD-rate |\n| --- | --- | --- | --- | --- |")
     for c in old:
@@ -46,4 +55,4 @@ if __name__ == "__main__":
             bds.append(bd)
             for a, b in zip(old[c], new[c]):
                 print(f"| {c} | {a['qp']} | {a['bpp']:.4f} / {a['psnr']:.2f} ({a['late']:.2f}) | {b['bpp']:.4f} / {b['psnr']:.2f} ({b['late']:.2f}) | {bd:+.1f} % |")
-    print("mean", round(float(np.nanmean(bds)), 1), "%")
+    print("mean", round(float(np.nanmean(bds)), 2), "%")

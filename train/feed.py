@@ -29,9 +29,9 @@ class Feed:
     """Sequences run on from window to window. Buffers of each window length hold, in order: planes y [n+1,B,S,S,1] and uv, the frame before
     the window first; qp [B]; better [B], the intra frame's QP above it; depth [B] of the QP pattern; vectors [n,B,S/16,S/16,2]; at [B], inter frames coded since the intra frame; new and reset [B]."""
 
-    def __init__(self, clips, rng, lengths, batch, size, stills, ranges, dev, graphs):
-        """ranges: of better and depth"""
-        self.clips, self.rng, self.lengths, self.batch, self.size, self.stills, self.dev = clips, rng, lengths, batch, size, stills, dev
+    def __init__(self, clips, rng, lengths, batch, size, shares, ranges, dev, graphs):
+        """shares: as Clips.track has them; ranges: of better and depth"""
+        self.clips, self.rng, self.lengths, self.batch, self.size, self.shares, self.dev = clips, rng, lengths, batch, size, shares, dev
         self.tracks, self.qps, self.ranges = [None] * batch, np.zeros((3, batch)), ranges
         qps, at = [torch.zeros(batch, device=dev) for _ in self.qps], torch.zeros(batch, dtype=torch.int64, device=dev)
         new, reset = torch.ones(batch, dtype=torch.bool, device=dev), torch.zeros(batch, dtype=torch.bool, device=dev)
@@ -57,7 +57,7 @@ class Feed:
     def _prepare(self, n):
         for i, t in enumerate(self.tracks):
             while t is None or t.at + n > t.length:
-                t = self.tracks[i] = self.clips.track(self.size, self.rng, self.stills, self._length())
+                t = self.tracks[i] = self.clips.track(self.size, self.rng, self.shares, self._length())
                 self.qps[:, i] = self.rng.integers(0, 64), *(self.rng.uniform(*r) for r in self.ranges)
         at = np.array([t.at for t in self.tracks])
         at, new, reset = [torch.from_numpy(x).to(self.dev) for x in (at, at == 0, self.rng.random(self.batch) < RESET)]

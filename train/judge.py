@@ -1,4 +1,4 @@
-"""Held-out clips, coded every minute of a run by the averaged weights: BD-rate against the weights that the run began with.
+"""Held-out clips, coded every so many steps of a run by the averaged weights: BD-rate against the weights that the run began with.
 
 The vectors are the search's alone, and their bits are not counted: real figures come from the integer codec. All clips have one size, a multiple of 64; shorter ones
 are played to and fro."""

@@ -31,7 +31,13 @@ def _place(Y, W, HW, B: tl.constexpr):
 
 
 @triton.jit
-def _first(y, raw, joined, inner, Y, W, HW, B: tl.constexpr):
+def _index(v):
+    """of the scale of log scale v"""
+    return tl.floor(v * 8 + 16.5)
+
+
+@triton.jit
+def _first(y, raw, joined, inner, skip, Y, W, HW, B: tl.constexpr):
     n, c, m, mine = _place(Y, W, HW, B)
     p = raw + n * 3 * Y + c
     q = tl.minimum(tl.maximum(tl.load(p, mask=m, other=0.0).to(tl.float32), -3.0), 3.0)
@@ -39,7 +45,7 @@ def _first(y, raw, joined, inner, Y, W, HW, B: tl.constexpr):
     mean = tl.load(p + 2 * Y, mask=m, other=0.0).to(tl.float32)
     s = tl.load(y + n * Y + c, mask=m, other=0.0).to(tl.float32) * tl.exp(-q)
     j, i = joined + n * 4 * Y + c, inner + n * 4 * Y + c
-    tl.store(j, tl.where(mine, tl.floor(s - mean + 0.5) + mean, 0.0), mask=m)
+    tl.store(j, tl.where(mine, tl.where(_index(v) < skip, 0.0, tl.floor(s - mean + 0.5)) + mean, 0.0), mask=m)
     tl.store(j + Y, q, mask=m)
     tl.store(j + 2 * Y, v, mask=m)
     tl.store(j + 3 * Y, mean, mask=m)
@@ -50,14 +56,15 @@ def _first(y, raw, joined, inner, Y, W, HW, B: tl.constexpr):
 
 
 @triton.jit
-def _first_bwd(y, raw, inner, gj, gi, gy, gp, Y, W, HW, B: tl.constexpr):
+def _first_bwd(y, raw, inner, gj, gi, gy, gp, skip, Y, W, HW, B: tl.constexpr):
     n, c, m, mine = _place(Y, W, HW, B)
     j, i, o, p = gj + n * 4 * Y + c, gi + n * 4 * Y + c, gp + n * 3 * Y + c, raw + n * 3 * Y + c
     s, q = tl.load(inner + n * 4 * Y + c, mask=m, other=0.0), tl.load(inner + n * 4 * Y + Y + c, mask=m, other=0.0)
-    gs = tl.load(i, mask=m, other=0.0) + tl.where(mine, tl.load(j, mask=m, other=0.0).to(tl.float32), 0.0)
+    whole, skipped = tl.where(mine, tl.load(j, mask=m, other=0.0).to(tl.float32), 0.0), _index(tl.load(inner + n * 4 * Y + 2 * Y + c, mask=m, other=0.0)) < skip
+    gs = tl.load(i, mask=m, other=0.0) + tl.where(skipped, 0.0, whole)
     gq = tl.load(i + Y, mask=m, other=0.0) + tl.load(j + Y, mask=m, other=0.0).to(tl.float32) - gs * s
     gv = tl.load(i + 2 * Y, mask=m, other=0.0) + tl.load(j + 2 * Y, mask=m, other=0.0).to(tl.float32)
-    gm = tl.load(i + 3 * Y, mask=m, other=0.0) + tl.load(j + 3 * Y, mask=m, other=0.0).to(tl.float32)
+    gm = tl.load(i + 3 * Y, mask=m, other=0.0) + tl.load(j + 3 * Y, mask=m, other=0.0).to(tl.float32) + tl.where(skipped, whole, 0.0)
     a, b = tl.load(p, mask=m, other=0.0).to(tl.float32), tl.load(p + Y, mask=m, other=0.0).to(tl.float32)
     tl.store(gy + n * Y + c, gs * tl.exp(-q), mask=m)
     tl.store(o, inward(a, gq, -3.0, 3.0), mask=m)
@@ -66,34 +73,36 @@ def _first_bwd(y, raw, inner, gj, gi, gy, gp, Y, W, HW, B: tl.constexpr):
 
 
 @triton.jit
-def _second(mean1, inner, out, slope, by_v, total, least, step, Y, W, HW, B: tl.constexpr):
+def _second(mean1, inner, out, slope, by_v, total, least, step, skip, Y, W, HW, B: tl.constexpr):
     n, c, m, first = _place(Y, W, HW, B)
     i = inner + n * 4 * Y + c
     s, q, v = tl.load(i, mask=m, other=0.0), tl.load(i + Y, mask=m, other=0.0), tl.load(i + 2 * Y, mask=m, other=0.0)
     mean = tl.where(first, tl.load(i + 3 * Y, mask=m, other=0.0), tl.load(mean1 + n * Y + c, mask=m, other=0.0).to(tl.float32))
-    r, scale = s - mean, least * tl.exp(tl.floor(v * 8 + 16.5) * step)
+    r, scale, skipped = s - mean, least * tl.exp(_index(v) * step), _index(v) < skip
     k = tl.floor(r + 0.5)
     p, a, b = _tails(tl.abs(k), scale)
     more, _, _ = _tails(tl.abs(r + 0.5), scale)
     less, _, _ = _tails(tl.abs(r - 0.5), scale)
     at = n * Y + c
-    tl.store(out + at, (k + mean) * tl.exp(q), mask=m)
+    tl.store(out + at, (tl.where(skipped, 0.0, k) + mean) * tl.exp(q), mask=m)
     tl.store(slope + at, tl.log2(less) - tl.log2(more), mask=m)
     tl.store(by_v + at, (a * tl.exp(-a * a) - b * tl.exp(-b * b)) / p * (step * 8 * 0.8139535143), mask=m)  # 1 / (ln 2 sqrt(pi))
-    tl.atomic_add(total + n // HW, tl.sum(tl.where(m, -tl.log2(p), 0.0), 0))
+    tl.atomic_add(total + n // HW, tl.sum(tl.where(m & (skipped == 0), -tl.log2(p), 0.0), 0))
 
 
 @triton.jit
-def _second_bwd(inner, out, slope, by_v, go, gt, gm, gi, Y, W, HW, B: tl.constexpr):
+def _second_bwd(inner, out, slope, by_v, go, gt, gm, gi, skip, Y, W, HW, B: tl.constexpr):
     n, c, m, first = _place(Y, W, HW, B)
     at, i, total = n * Y + c, gi + n * 4 * Y + c, tl.load(gt + n // HW)
     q, g = tl.load(inner + n * 4 * Y + Y + c, mask=m, other=0.0), tl.load(go + at, mask=m, other=0.0).to(tl.float32)
     bits = tl.load(slope + at, mask=m, other=0.0) * total
-    tl.store(gm + at, tl.where(first, 0.0, -bits), mask=m)
-    tl.store(i, g * tl.exp(q) + bits, mask=m)
+    whole, skipped = g * tl.exp(q), _index(tl.load(inner + n * 4 * Y + 2 * Y + c, mask=m, other=0.0)) < skip
+    by_mean = tl.where(skipped, whole, 0.0) - bits
+    tl.store(gm + at, tl.where(first, 0.0, by_mean), mask=m)
+    tl.store(i, whole + bits - tl.where(skipped, whole, 0.0), mask=m)
     tl.store(i + Y, g * tl.load(out + at, mask=m, other=0.0).to(tl.float32), mask=m)
     tl.store(i + 2 * Y, tl.load(by_v + at, mask=m, other=0.0) * total, mask=m)
-    tl.store(i + 3 * Y, tl.where(first, -bits, 0.0), mask=m)
+    tl.store(i + 3 * Y, tl.where(first, by_mean, 0.0), mask=m)
 
 
 def _shape(y):
@@ -103,12 +112,13 @@ def _shape(y):
 
 class _First(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, y, params):
+    def forward(ctx, y, params, skip):
         y, params = y.contiguous(), params.contiguous()
         grid, size, options = _shape(y)
         joined, inner = y.new_empty(*y.shape[:3], 4 * y.shape[3]), y.new_empty(*y.shape[:3], 4 * y.shape[3], dtype=torch.float32)
-        _first[grid](y, params, joined, inner, *size, **options)
+        _first[grid](y, params, joined, inner, skip, *size, **options)
         ctx.save_for_backward(y, params, inner)
+        ctx.skip = skip
         return joined, inner
 
     @staticmethod
@@ -116,19 +126,20 @@ class _First(torch.autograd.Function):
         y, params, inner = ctx.saved_tensors
         grid, size, options = _shape(y)
         gy, gp = torch.empty_like(y), torch.empty_like(params)
-        _first_bwd[grid](y, params, inner, gj.contiguous(), gi.contiguous(), gy, gp, *size, **options)
-        return gy, gp
+        _first_bwd[grid](y, params, inner, gj.contiguous(), gi.contiguous(), gy, gp, ctx.skip, *size, **options)
+        return gy, gp, None
 
 
 class _Second(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, mean, inner, least, step):
+    def forward(ctx, mean, inner, least, step, skip):
         mean = mean.contiguous()
         grid, size, options = _shape(mean)
         out, slope, by_v = torch.empty_like(mean), *(torch.empty_like(mean, dtype=torch.float32) for _ in range(2))
         total = torch.zeros(len(mean), device=mean.device)
-        _second[grid](mean, inner, out, slope, by_v, total, least, step, *size, **options)
+        _second[grid](mean, inner, out, slope, by_v, total, least, step, skip, *size, **options)
         ctx.save_for_backward(inner, out, slope, by_v)
+        ctx.skip = skip
         return out, total
 
     @staticmethod
@@ -136,11 +147,11 @@ class _Second(torch.autograd.Function):
         inner, out, slope, by_v = ctx.saved_tensors
         grid, size, options = _shape(out)
         gm, gi = torch.empty_like(out), torch.empty_like(inner)
-        _second_bwd[grid](inner, out, slope, by_v, go.contiguous(), gt.contiguous(), gm, gi, *size, **options)
-        return gm, gi, None, None
+        _second_bwd[grid](inner, out, slope, by_v, go.contiguous(), gt.contiguous(), gm, gi, ctx.skip, *size, **options)
+        return gm, gi, None, None, None
 
 
-def coded(y, params, spatial, least, step):
+def coded(y, params, spatial, least, step, skip=0):
     """-> the decoded latent and its bits, summed over each picture"""
-    joined, inner = _First.apply(y, params)
-    return _Second.apply(spatial(joined), inner, least, step)
+    joined, inner = _First.apply(y, params, skip)
+    return _Second.apply(spatial(joined), inner, least, step, skip)

@@ -5,10 +5,11 @@
 #   remote.sh NAME GPU MINUTES [option of train.py …]    and starts
 #
 # NAME: nvc1-base or nvc1-lite, whose weights in models/src the run begins with; or nvc1-base:RUN, several runs of one model. The material comes in parts:
-# out/remote/part0, then part1 and so on: partN/train is trained on as soon as it is there, part0/judge holds the held-out clips (parts.py makes them).
+# out/remote/part0, then part1 and so on: partN/train is trained on, part0/judge holds the held-out clips (parts.py makes them).
 # Below ROOT (default /tmp/train), with RUN for NAME where it is given: the parts; log/NAME, what the run prints; ckpt/NAME-STEP.pt, averaged weights of
 # every second minute, ckpt/NAME.pt the last, ckpt/NAME-best.pt what the judge liked best, ckpt/NAME-w.pt, -m1.pt, -m2.pt and .json, from which the same command goes on where the run was stopped.
 # Nine tenths of the minutes go to windows of 9 or 17 inter frames at a falling rate, the last to fixed point; or PHASES says.
+# With WATCH=1 parts that come later join in, but the data's order then depends on when, and the run cannot be repeated exactly.
 # AFTER: a run's name; this one waits until that one is done. INIT: a checkpoint to begin with, in place of models/src.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -41,7 +42,7 @@ export CUDA_VISIBLE_DEVICES=$gpu PYTHONUNBUFFERED=1
 before=
 if [ -n "${AFTER:-}" ]; then before=$(cat "$root/log/$AFTER.pid"); fi
 # shellcheck disable=SC2016 # the inner shell expands
-setsid nohup bash -c 'while [ -n "$0" ] && kill -0 "$0" 2>/dev/null; do sleep 1; done; exec "$@"' "$before" "$python" train.py --data "$root"/part{0,1,2,3,4,5,6,7,8,9}/train --watch --judge "$root/part0/judge" --out "$out.pt" "${begin[@]}" \
+setsid nohup bash -c 'while [ -n "$0" ] && kill -0 "$0" 2>/dev/null; do sleep 1; done; exec "$@"' "$before" "$python" train.py --data "$root"/part{0,1,2,3,4,5,6,7,8,9}/train ${WATCH:+--watch} --judge "$root/part0/judge" --out "$out.pt" "${begin[@]}" \
 	--ci $width --cp $width --seed 7 --calibrate frames.safetensors --keep 2 --state "$out" --phases "$phases" "$@" >>"$root/log/$name" 2>&1 </dev/null &
 echo $! >"$root/log/$name.pid"
 echo "remote.sh: $name on GPU $gpu for $minutes minutes, process $!, $root/log/$name"

@@ -59,14 +59,20 @@ class Fast(unittest.TestCase):
             self.assertTrue(torch.equal(fast.rounded(w, channel, torch.float32), want))
 
     def test_latent(self):
+        for skip in (0, 20):
+            with self.subTest(skip=skip):
+                self.latent(skip)
+
+    def latent(self, skip):
         torch.manual_seed(3)
         codec = M.Codec()
+        codec.skip = skip
         codec.down = M.Lin(1, 1)  # says that weights are not ready
         codec.spatial = torch.nn.Sequential(M.Lin(24, 9), M.Lin(9, 6)).to(DEVICE)
         results = []
         y, params = torch.randn(3, 4, 6, 6) * 9, torch.randn(3, 4, 6, 18) * 3
         y[0, 0] = params[0, 0] = 0  # ties
-        for f in (lambda y, p: latent.coded(y, p, codec.spatial, M.S_MIN, M.LOG_STEP), codec.latent):
+        for f in (lambda y, p: latent.coded(y, p, codec.spatial, M.S_MIN, M.LOG_STEP, skip), codec.latent):
             own = [x.to(DEVICE, copy=True).requires_grad_() for x in (y, params)]
             codec.spatial.zero_grad()
             out, bits = f(*own)
@@ -75,6 +81,8 @@ class Fast(unittest.TestCase):
         for a, b in zip(*results):
             self.assertLess((a - b).abs().max().item(), 1e-4 * (1 + b.abs().max().item()))
             self.assertGreater(b.abs().max().item(), 0)
+        low = params[..., 6:12].clamp(-2, 5.875) * 8 + 16.5 < skip
+        self.assertTrue(skip == 0 or 0.2 < low.float().mean() < 0.8, "not both kinds of symbols")
         self.assertTrue((params[..., :6].abs() > 3).any() and (params[..., 6:12] > 5.875).any(), "nothing clipped")
 
     def test_constants(self):

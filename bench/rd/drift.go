@@ -20,13 +20,7 @@ func (s *settings) drift(ctx context.Context, paths []string, n int) error {
 		if err != nil {
 			return err
 		}
-		at := make([]int, n)
-		video := make([]*yuv.Frame, n)
-		for k := range n {
-			at[k] = toAndFro(len(clip), k)
-			video[k] = &yuv.Frame{Planes: clip[at[k]].Planes, PTS: int64(k), Duration: 1}
-		}
-		format.TimeBase, format.FrameRate = yuv.Rational{Num: 1, Den: 25}, yuv.Rational{Num: 25, Den: 1}
+		video, at := longer(&format, clip, n)
 		r := newResult(path, format, n)
 		for _, m := range s.nets {
 			for _, qp := range s.qps {
@@ -55,6 +49,16 @@ func mean(x []float64) float64 {
 		sum += v
 	}
 	return sum / float64(len(x))
+}
+
+// longer is n frames of a clip that is played to and fro, at 25 frames a second, and the place of each in the clip.
+func longer(format *yuv.Format, clip []*yuv.Frame, n int) (video []*yuv.Frame, at []int) {
+	for k := range n {
+		at = append(at, toAndFro(len(clip), k))
+		video = append(video, &yuv.Frame{Planes: clip[at[k]].Planes, PTS: int64(k), Duration: 1})
+	}
+	format.TimeBase, format.FrameRate = yuv.Rational{Num: 1, Den: 25}, yuv.Rational{Num: 25, Den: 1}
+	return video, at
 }
 
 // toAndFro is the place at time k of a walk over n places forwards, backwards and so on.

@@ -58,7 +58,7 @@ func newResult(path string, f yuv.Format, frames int) *clipResult {
 type settings struct {
 	only, out               string
 	frames, side            int
-	peers                   bool
+	peers, fro              bool
 	reset, intra, threshold int
 	threads                 int
 	qps                     []int
@@ -80,6 +80,7 @@ func main() {
 	names := flag.String("models", strings.Join(models.Names(), ","), "models to measure: names or .nvm files; empty: the peers alone, for the cache")
 	qps := flag.String("qps", "0,21,42,63", "QPs of our models")
 	flag.IntVar(&s.frames, "frames", 0, "frames of each clip (0: all)")
+	flag.BoolVar(&s.fro, "to-and-fro", false, "play clips of fewer than -frames frames forwards, backwards and so on")
 	flag.IntVar(&s.side, "side", 0, "scale clips whose smaller side is larger to this (0: none)")
 	flag.IntVar(&s.reset, "reset-interval", -1, "reset interval of our streams (-1: the default)")
 	flag.IntVar(&s.intra, "qp-i-offset", 0, "our intra frames' QP above the inter frames' (at most 63)")
@@ -192,6 +193,9 @@ func (s *settings) measure(ctx context.Context, paths []string) ([]*clipResult, 
 		format, video, err := s.load(ctx, path)
 		if err != nil {
 			return nil, err
+		}
+		if s.fro && len(video) < s.frames {
+			video, _ = longer(&format, video, s.frames)
 		}
 		r := newResult(path, format, len(video))
 		if err := s.curves(ctx, r, format, video); err != nil {
