@@ -7,21 +7,21 @@ type choice struct {
 	how     []uint8
 	kept    []vector // the field of the frame before
 	changed []uint8  // bit p%2: whether pass p changed the block
-	sads    []cache
+	satds   []cache
 }
 
-// cache remembers the SAD of vectors tried for a block: later passes try the same again.
+// cache remembers the SATD of vectors tried for a block: later passes try the same again.
 type cache struct {
-	n   int
-	v   [12]vector
-	sad [12]int32
+	n    int
+	v    [12]vector
+	satd [12]int32
 }
 
 func (c *choice) init(hb, wb int) {
 	c.hb, c.wb = hb, wb
 	c.v, c.kept = make([]vector, hb*wb), make([]vector, hb*wb)
 	c.how, c.changed = make([]uint8, hb*wb), make([]uint8, hb*wb)
-	c.sads = make([]cache, hb*wb)
+	c.satds = make([]cache, hb*wb)
 }
 
 // choose makes the field from what was found.
@@ -32,7 +32,7 @@ func (s *Searcher) choose(before []int16, lambda int32) []int16 {
 		if before != nil {
 			c.kept[k] = vector{before[2*k], before[2*k+1]}
 		}
-		c.sads[k].n = 0
+		c.satds[k].n = 0
 	}
 	for pass := range passes {
 		s.wave.run(s.threads, func(i, j int) { s.decide(pass, i, j, lambda) })
@@ -79,7 +79,7 @@ func (s *Searcher) decide(pass, i, j int, lambda int32) {
 	k := i*c.wb + j
 	a := c.around(i, j)
 	rates := &s.t.Bits16
-	known := &c.sads[k]
+	known := &c.satds[k]
 
 	var tried [20]vector
 	n := 0
@@ -110,7 +110,7 @@ func (s *Searcher) decide(pass, i, j int, lambda int32) {
 				return
 			}
 		}
-		if cost += 16 * s.cached(known, i, j, v); cost < bestCost {
+		if cost += satdCost * s.cached(known, i, j, v); cost < bestCost {
 			best, bestCost = v, cost
 		}
 	}
@@ -145,19 +145,19 @@ func (s *Searcher) decide(pass, i, j int, lambda int32) {
 	c.v[k], c.how[k] = best, how
 }
 
-// cached returns the SAD of v for a block.
+// cached returns the SATD of v for a block.
 func (s *Searcher) cached(c *cache, i, j int, v vector) int32 {
 	for n, t := range c.v[:c.n] {
 		if t == v {
-			return c.sad[n]
+			return c.satd[n]
 		}
 	}
-	sad := s.sadAt(i, j, v)
+	satd := s.satdAt(i, j, v)
 	if c.n < len(c.v) {
-		c.v[c.n], c.sad[c.n] = v, sad
+		c.v[c.n], c.satd[c.n] = v, satd
 		c.n++
 	}
-	return sad
+	return satd
 }
 
 // settled says that nothing a decision depends on has changed since the pass before, so that it would come out the same.

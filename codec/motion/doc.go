@@ -9,8 +9,9 @@
 //
 // # Conventions
 //
-// Vectors are (y, x) in quarter luma samples. A block's SAD with v is taken against the reference at p + v/4, each
-// sample filtered, rounded and clamped as docs/MODEL.md says of motion compensation. Only vectors within ±4·reach in
+// Vectors are (y, x) in quarter luma samples. A block's SATD with v is Σ |H·D·H| over its sixteen blocks of 4x4 luma samples, D their
+// differences from the reference at p + v/4, each sample of it filtered, rounded and clamped as docs/MODEL.md says of motion compensation, and H the Hadamard matrix
+// of 1 and −1, not normalised. It stands for bits better than the sum of absolute differences (1.5 % BD-rate, train/EXPERIMENTS.md 11). Only vectors within ±4·reach in
 // both components are tried (reach at most 511 samples). Blocks are in hb rows of wb. "The nearest inside" replaces a block past an edge
 // by the one whose row and column are clamped. Of equal costs the candidate tried first wins throughout.
 // S = motion.search16[qp], L = motion.lambda16[qp], B = motion.bits16; products and sums fit 32 bits except the sums over whole pictures.
@@ -28,20 +29,20 @@
 //
 // # One vector for the picture
 //
-// Over the blocks of even row and column the sum of SADs is compared of: zero, whole at a quarter (times 16), whole at an eighth (times
+// Over the blocks of even row and column the sum of SATDs is compared of: zero, whole at a quarter (times 16), whole at an eighth (times
 // 32). Then for steps of 16, 8, 4, 2, 1 the eight vectors around the best so far at that step are tried in raster order (y, then x), all
 // against the same centre, and the best becomes the next centre. The result is G.
 //
 // # A vector for each block
 //
 // The distance of two vectors is that of y and that of x: 0 if equal, else 16 + 32·(bits in |difference|).
-// First each block takes the least 16·SAD(v) + S·min(distance(v, 0), distance(v, G)) of the vectors
+// First each block takes the least 6·SATD(v) + S·min(distance(v, 0), distance(v, G)) of the vectors
 //
 //	near at a quarter (times 16); zero; G; near at a quarter of the blocks left, above, right, below (the nearest inside);
 //	own at a quarter; near and own at an eighth (times 32) of the unit that holds the block
 //
 // Then for steps of 8, 4, 2, 1 all blocks at once compare their vector with the eight around it at that step, in raster order
-// after itself, by 16·SAD(v) + (S·(distance(v, left) + distance(v, above)) >> 1), where left and above are those blocks' vectors (the nearest
+// after itself, by 6·SATD(v) + (S·(distance(v, left) + distance(v, above)) >> 1), where left and above are those blocks' vectors (the nearest
 // inside) before the step. What results is the block's found vector.
 //
 // # The choice
@@ -51,7 +52,7 @@
 // edges), B[context][decision]; and 16 for each uniform bit. The decision for uniform fields is left out.
 //
 // Five passes go over the blocks in raster order; the flags of a block follow from its vector. In each pass a block takes
-// the least 16·SAD(v) + L·(bits(v) + next(v)), of
+// the least 6·SATD(v) + L·(bits(v) + next(v)), of
 //
 //	left, up, up-right, before, zero; the median of left, up and up-right; its found vector;
 //	in the first pass G, in others its own vector of the pass before and those of the blocks to the right and below;

@@ -18,14 +18,14 @@ func (s *Searcher) global() vector {
 	return best
 }
 
-// better returns the vector of list whose SAD over the blocks is least and below that of best, or best.
+// better returns the vector of list whose SATD over the blocks is least and below that of best, or best.
 func (s *Searcher) better(best vector, list []vector, least int64) (vector, int64) {
 	rows := make([][]int64, s.hb/2)
 	each(s.threads, s.hb/2, func(i, _ int) {
 		sums := make([]int64, len(list))
 		for j := 0; j < s.wb; j += 2 {
 			for n, v := range list {
-				sums[n] += int64(s.sadAt(2*i, j, v))
+				sums[n] += int64(s.satdAt(2*i, j, v))
 			}
 		}
 		rows[i] = sums

@@ -19,17 +19,31 @@ type reference struct {
 	memo     map[[4]int]int
 }
 
-func (r *reference) sad(i, j int, v vector) int {
+func (r *reference) satd(i, j int, v vector) int {
 	key := [4]int{i, j, int(v.y), int(v.x)}
 	if s, ok := r.memo[key]; ok {
 		return s
 	}
-	s := 0
+	var d [16][16]int
 	for y := range 16 {
 		for x := range 16 {
 			p := plainLuma(r.ref.Y, r.ref.W, r.ref.H, 16*i+y, 16*j+x, int(v.y), int(v.x))
-			d := int(p) - int(r.cur.Y[(16*i+y)*r.cur.StrideY+16*j+x])
-			s += max(d, -d)
+			d[y][x] = int(p) - int(r.cur.Y[(16*i+y)*r.cur.StrideY+16*j+x])
+		}
+	}
+	hadamard := [4][4]int{{1, 1, 1, 1}, {1, -1, 1, -1}, {1, 1, -1, -1}, {1, -1, -1, 1}}
+	s := 0
+	for block := range 16 {
+		for _, column := range hadamard {
+			for _, row := range hadamard {
+				c := 0
+				for y, a := range column {
+					for x, b := range row {
+						c += a * b * d[block/4*4+y][block%4*4+x]
+					}
+				}
+				s += max(c, -c)
+			}
 		}
 	}
 	r.memo[key] = s
@@ -164,7 +178,7 @@ func (r *reference) search(before []vector, qp int) []vector {
 	sum := func(v vector) (s int) {
 		for i := 0; i < hb; i += 2 {
 			for j := 0; j < wb; j += 2 {
-				s += r.sad(i, j, v)
+				s += r.satd(i, j, v)
 			}
 		}
 		return s
@@ -184,7 +198,7 @@ func (r *reference) search(before []vector, qp int) []vector {
 			times(16, near4[inside(i, j+1)]), times(16, near4[inside(i+1, j)]),
 			times(16, own4[k]), times(32, near8[u]), times(32, own8[u]),
 		}, func(v vector) int {
-			return 16*r.sad(i, j, v) + S*min(plainDistance(v, vector{}), plainDistance(v, G))
+			return 6*r.satd(i, j, v) + S*min(plainDistance(v, vector{}), plainDistance(v, G))
 		})
 	}
 	for step := 8; step > 0; step /= 2 {
@@ -193,7 +207,7 @@ func (r *reference) search(before []vector, qp int) []vector {
 			i, j := k/wb, k%wb
 			left, above := old[inside(i, j-1)], old[inside(i-1, j)]
 			found[k] = least(append([]vector{old[k]}, r.eight(old[k], step)...), func(v vector) int {
-				return 16*r.sad(i, j, v) + S*(plainDistance(v, left)+plainDistance(v, above))>>1
+				return 6*r.satd(i, j, v) + S*(plainDistance(v, left)+plainDistance(v, above))>>1
 			})
 		}
 	}
@@ -267,7 +281,7 @@ func (r *reference) search(before []vector, qp int) []vector {
 					}
 					out[k], how[k] = was, flag
 				}
-				return 16*r.sad(i, j, v) + L*b
+				return 6*r.satd(i, j, v) + L*b
 			}
 			var left, up, right vector
 			if n, ok := around3(i, j); ok {

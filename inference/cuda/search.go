@@ -153,12 +153,12 @@ const (
 
 // A searchLayout says where everything lies in the memory that a search works in.
 type searchLayout struct {
-	w, h, limit                int
-	r4, r8                     int
-	nodes, keys, totals        int64 // cleared by the first launch, with
-	whole, ticket, cleared     int64
-	small, found, sads, phases int64
-	bytes                      int64
+	w, h, limit                 int
+	r4, r8                      int
+	nodes, keys, totals         int64 // cleared by the first launch, with
+	whole, ticket, cleared      int64
+	small, found, satds, phases int64
+	bytes                       int64
 }
 
 func newSearchLayout(w, h, reach int) *searchLayout {
@@ -175,7 +175,7 @@ func newSearchLayout(w, h, reach int) *searchLayout {
 	l.cleared = m.bytes
 	l.small = m.take(2*smallBytes(w/4, h/4, l.r4) + 2*smallBytes(w/8, h/8, l.r8))
 	l.found = m.take(2 * 4 * units)
-	l.sads = m.take(2 * 4 * units)
+	l.satds = m.take(2 * 4 * units)
 	l.phases = m.take(16 * 16 * int64(phaseStrips(w)) * int64(phaseRows(h)))
 	l.bytes = m.bytes
 	return l
@@ -214,13 +214,13 @@ func searchCalls(t *searchTables, vectors, cur, ref, before, frame, scratch poin
 			args: arg(at(l.whole), at(l.totals), t.list, cur, at(l.phases), w, h, l.r4, l.r8, count4, count8, l.limit, step, 8*grid)})
 	}
 	found := func(n int) pointer { return at(l.found + int64(n%2*4*units)) }
-	sads := func(n int) pointer { return at(l.sads + int64(n%2*4*units)) }
+	satds := func(n int) pointer { return at(l.satds + int64(n%2*4*units)) }
 	calls = append(calls, call{kernel: "search_start", grid: blocks(int64(32 * units)),
-		args: arg(found(0), sads(0), at(l.whole), at(l.keys), t.list, cur, at(l.phases), t.search16, frame, w, h, l.limit)})
+		args: arg(found(0), satds(0), at(l.whole), at(l.keys), t.list, cur, at(l.phases), t.search16, frame, w, h, l.limit)})
 	n := 0
 	for step := 8; step > 0; step /= 2 { // two samples, one, a half, a quarter
 		calls = append(calls, call{kernel: "search_refine", grid: blocks(int64(32 * units)),
-			args: arg(found(n+1), sads(n+1), found(n), sads(n), cur, at(l.phases), t.search16, frame, w, h, l.limit, step)})
+			args: arg(found(n+1), satds(n+1), found(n), satds(n), cur, at(l.phases), t.search16, frame, w, h, l.limit, step)})
 		n++
 	}
 	return append(calls, call{kernel: "search_choose", grid: chooseGrid(w/16, h/16), threads: chooseThreads,

@@ -87,7 +87,7 @@ func compensate8AVX2(dst *byte, src *byte, dstStride int, srcStride int, rows in
 //go:noescape
 func unpackAVX2(y *byte, u *byte, v *byte, head *int16, pred *int16, strideY int, strideC int, n int, f uint)
 
-// sad16AVX2 compares two blocks of 16x16 samples.
+// satd16AVX2 compares two blocks of 16x16 samples.
 //
 //go:noescape
-func sad16AVX2(a *byte, strideA int, b *byte, strideB int) int32
+func satd16AVX2(a *byte, strideA int, b *byte, strideB int) int32

@@ -2606,79 +2606,279 @@ predicted:
 	VZEROUPPER
 	RET
 
-// func sad16AVX2(a *byte, strideA int, b *byte, strideB int) int32
+DATA satdSigns<>+0(SB)/1, $+1
+DATA satdSigns<>+1(SB)/1, $+1
+DATA satdSigns<>+2(SB)/1, $+1
+DATA satdSigns<>+3(SB)/1, $+1
+DATA satdSigns<>+4(SB)/1, $+1
+DATA satdSigns<>+5(SB)/1, $+1
+DATA satdSigns<>+6(SB)/1, $+1
+DATA satdSigns<>+7(SB)/1, $+1
+DATA satdSigns<>+8(SB)/1, $+1
+DATA satdSigns<>+9(SB)/1, $+1
+DATA satdSigns<>+10(SB)/1, $+1
+DATA satdSigns<>+11(SB)/1, $+1
+DATA satdSigns<>+12(SB)/1, $+1
+DATA satdSigns<>+13(SB)/1, $+1
+DATA satdSigns<>+14(SB)/1, $+1
+DATA satdSigns<>+15(SB)/1, $+1
+DATA satdSigns<>+16(SB)/1, $+1
+DATA satdSigns<>+17(SB)/1, $-1
+DATA satdSigns<>+18(SB)/1, $+1
+DATA satdSigns<>+19(SB)/1, $-1
+DATA satdSigns<>+20(SB)/1, $+1
+DATA satdSigns<>+21(SB)/1, $-1
+DATA satdSigns<>+22(SB)/1, $+1
+DATA satdSigns<>+23(SB)/1, $-1
+DATA satdSigns<>+24(SB)/1, $+1
+DATA satdSigns<>+25(SB)/1, $-1
+DATA satdSigns<>+26(SB)/1, $+1
+DATA satdSigns<>+27(SB)/1, $-1
+DATA satdSigns<>+28(SB)/1, $+1
+DATA satdSigns<>+29(SB)/1, $-1
+DATA satdSigns<>+30(SB)/1, $+1
+DATA satdSigns<>+31(SB)/1, $-1
+GLOBL satdSigns<>(SB), RODATA|NOPTR, $32
+
+DATA satdTwos<>+0(SB)/2, $0x0002
+DATA satdTwos<>+2(SB)/2, $0x0002
+DATA satdTwos<>+4(SB)/2, $0x0002
+DATA satdTwos<>+6(SB)/2, $0x0002
+DATA satdTwos<>+8(SB)/2, $0x0002
+DATA satdTwos<>+10(SB)/2, $0x0002
+DATA satdTwos<>+12(SB)/2, $0x0002
+DATA satdTwos<>+14(SB)/2, $0x0002
+DATA satdTwos<>+16(SB)/2, $0x0002
+DATA satdTwos<>+18(SB)/2, $0x0002
+DATA satdTwos<>+20(SB)/2, $0x0002
+DATA satdTwos<>+22(SB)/2, $0x0002
+DATA satdTwos<>+24(SB)/2, $0x0002
+DATA satdTwos<>+26(SB)/2, $0x0002
+DATA satdTwos<>+28(SB)/2, $0x0002
+DATA satdTwos<>+30(SB)/2, $0x0002
+GLOBL satdTwos<>(SB), RODATA|NOPTR, $32
+
+// func satd16AVX2(a *byte, strideA int, b *byte, strideB int) int32
 // Requires: AVX, AVX2
-TEXT ·sad16AVX2(SB), NOSPLIT, $0-36
-	MOVQ         a+0(FP), AX
-	MOVQ         strideA+8(FP), CX
-	MOVQ         b+16(FP), DX
-	MOVQ         strideB+24(FP), BX
-	VMOVDQU      (AX), X0
-	VINSERTI128  $0x01, (AX)(CX*1), Y0, Y0
-	VMOVDQU      (DX), X1
-	VINSERTI128  $0x01, (DX)(BX*1), Y1, Y1
-	VPSADBW      Y1, Y0, Y0
-	LEAQ         (AX)(CX*2), AX
-	LEAQ         (DX)(BX*2), DX
-	VMOVDQU      (AX), X2
-	VINSERTI128  $0x01, (AX)(CX*1), Y2, Y2
-	VMOVDQU      (DX), X3
-	VINSERTI128  $0x01, (DX)(BX*1), Y3, Y3
-	VPSADBW      Y3, Y2, Y2
-	LEAQ         (AX)(CX*2), AX
-	LEAQ         (DX)(BX*2), DX
-	VMOVDQU      (AX), X4
-	VINSERTI128  $0x01, (AX)(CX*1), Y4, Y4
-	VMOVDQU      (DX), X5
-	VINSERTI128  $0x01, (DX)(BX*1), Y5, Y5
-	VPSADBW      Y5, Y4, Y4
-	VPADDQ       Y4, Y0, Y0
-	LEAQ         (AX)(CX*2), AX
-	LEAQ         (DX)(BX*2), DX
-	VMOVDQU      (AX), X6
-	VINSERTI128  $0x01, (AX)(CX*1), Y6, Y6
-	VMOVDQU      (DX), X7
-	VINSERTI128  $0x01, (DX)(BX*1), Y7, Y7
-	VPSADBW      Y7, Y6, Y6
-	VPADDQ       Y6, Y2, Y2
-	LEAQ         (AX)(CX*2), AX
-	LEAQ         (DX)(BX*2), DX
-	VMOVDQU      (AX), X8
-	VINSERTI128  $0x01, (AX)(CX*1), Y8, Y8
-	VMOVDQU      (DX), X9
-	VINSERTI128  $0x01, (DX)(BX*1), Y9, Y9
-	VPSADBW      Y9, Y8, Y8
-	VPADDQ       Y8, Y0, Y0
-	LEAQ         (AX)(CX*2), AX
-	LEAQ         (DX)(BX*2), DX
-	VMOVDQU      (AX), X10
-	VINSERTI128  $0x01, (AX)(CX*1), Y10, Y10
-	VMOVDQU      (DX), X11
-	VINSERTI128  $0x01, (DX)(BX*1), Y11, Y11
-	VPSADBW      Y11, Y10, Y10
-	VPADDQ       Y10, Y2, Y2
-	LEAQ         (AX)(CX*2), AX
-	LEAQ         (DX)(BX*2), DX
-	VMOVDQU      (AX), X12
-	VINSERTI128  $0x01, (AX)(CX*1), Y12, Y12
-	VMOVDQU      (DX), X13
-	VINSERTI128  $0x01, (DX)(BX*1), Y13, Y13
-	VPSADBW      Y13, Y12, Y12
-	VPADDQ       Y12, Y0, Y0
-	LEAQ         (AX)(CX*2), AX
-	LEAQ         (DX)(BX*2), DX
-	VMOVDQU      (AX), X14
-	VINSERTI128  $0x01, (AX)(CX*1), Y14, Y14
-	VMOVDQU      (DX), X15
-	VINSERTI128  $0x01, (DX)(BX*1), Y15, Y15
-	VPSADBW      Y15, Y14, Y14
-	VPADDQ       Y14, Y2, Y2
-	VPADDQ       Y2, Y0, Y0
-	VEXTRACTI128 $0x01, Y0, X1
-	VPADDQ       X1, X0, X0
-	VPSHUFD      $0xee, X0, X1
-	VPADDQ       X1, X0, X0
-	VMOVD        X0, AX
-	MOVL         AX, ret+32(FP)
+TEXT ·satd16AVX2(SB), NOSPLIT, $0-36
+	MOVQ           a+0(FP), AX
+	MOVQ           strideA+8(FP), CX
+	MOVQ           b+16(FP), DX
+	MOVQ           strideB+24(FP), BX
+	VMOVDQU        satdSigns<>+0(SB), Y0
+	VBROADCASTI128 (AX), Y1
+	VBROADCASTI128 (DX), Y2
+	VPMADDUBSW     Y0, Y1, Y1
+	VPMADDUBSW     Y0, Y2, Y2
+	VPSUBW         Y2, Y1, Y1
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y2
+	VBROADCASTI128 (DX), Y3
+	VPMADDUBSW     Y0, Y2, Y2
+	VPMADDUBSW     Y0, Y3, Y3
+	VPSUBW         Y3, Y2, Y2
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y3
+	VBROADCASTI128 (DX), Y4
+	VPMADDUBSW     Y0, Y3, Y3
+	VPMADDUBSW     Y0, Y4, Y4
+	VPSUBW         Y4, Y3, Y3
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y4
+	VBROADCASTI128 (DX), Y5
+	VPMADDUBSW     Y0, Y4, Y4
+	VPMADDUBSW     Y0, Y5, Y5
+	VPSUBW         Y5, Y4, Y4
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VPSUBW         Y2, Y1, Y5
+	VPADDW         Y2, Y1, Y1
+	VPSUBW         Y4, Y3, Y2
+	VPADDW         Y4, Y3, Y3
+	VPSUBW         Y3, Y1, Y4
+	VPADDW         Y3, Y1, Y1
+	VPSUBW         Y2, Y5, Y3
+	VPADDW         Y2, Y5, Y5
+	VPABSW         Y1, Y1
+	VPABSW         Y5, Y5
+	VPABSW         Y4, Y4
+	VPABSW         Y3, Y3
+	VPSLLD         $0x10, Y5, Y2
+	VPBLENDW       $0xaa, Y2, Y1, Y2
+	VPSRLD         $0x10, Y1, Y1
+	VPBLENDW       $0xaa, Y5, Y1, Y1
+	VPMAXSW        Y1, Y2, Y2
+	VPSLLD         $0x10, Y3, Y1
+	VPBLENDW       $0xaa, Y1, Y4, Y1
+	VPSRLD         $0x10, Y4, Y4
+	VPBLENDW       $0xaa, Y3, Y4, Y4
+	VPMAXSW        Y4, Y1, Y1
+	VPADDW         Y1, Y2, Y2
+	VBROADCASTI128 (AX), Y1
+	VBROADCASTI128 (DX), Y3
+	VPMADDUBSW     Y0, Y1, Y1
+	VPMADDUBSW     Y0, Y3, Y3
+	VPSUBW         Y3, Y1, Y1
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y3
+	VBROADCASTI128 (DX), Y4
+	VPMADDUBSW     Y0, Y3, Y3
+	VPMADDUBSW     Y0, Y4, Y4
+	VPSUBW         Y4, Y3, Y3
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y4
+	VBROADCASTI128 (DX), Y5
+	VPMADDUBSW     Y0, Y4, Y4
+	VPMADDUBSW     Y0, Y5, Y5
+	VPSUBW         Y5, Y4, Y4
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y5
+	VBROADCASTI128 (DX), Y6
+	VPMADDUBSW     Y0, Y5, Y5
+	VPMADDUBSW     Y0, Y6, Y6
+	VPSUBW         Y6, Y5, Y5
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VPSUBW         Y3, Y1, Y6
+	VPADDW         Y3, Y1, Y1
+	VPSUBW         Y5, Y4, Y3
+	VPADDW         Y5, Y4, Y4
+	VPSUBW         Y4, Y1, Y5
+	VPADDW         Y4, Y1, Y1
+	VPSUBW         Y3, Y6, Y4
+	VPADDW         Y3, Y6, Y6
+	VPABSW         Y1, Y1
+	VPABSW         Y6, Y6
+	VPABSW         Y5, Y5
+	VPABSW         Y4, Y4
+	VPSLLD         $0x10, Y6, Y3
+	VPBLENDW       $0xaa, Y3, Y1, Y3
+	VPSRLD         $0x10, Y1, Y1
+	VPBLENDW       $0xaa, Y6, Y1, Y1
+	VPMAXSW        Y1, Y3, Y3
+	VPADDW         Y3, Y2, Y2
+	VPSLLD         $0x10, Y4, Y1
+	VPBLENDW       $0xaa, Y1, Y5, Y1
+	VPSRLD         $0x10, Y5, Y3
+	VPBLENDW       $0xaa, Y4, Y3, Y3
+	VPMAXSW        Y3, Y1, Y1
+	VPADDW         Y1, Y2, Y2
+	VBROADCASTI128 (AX), Y1
+	VBROADCASTI128 (DX), Y3
+	VPMADDUBSW     Y0, Y1, Y1
+	VPMADDUBSW     Y0, Y3, Y3
+	VPSUBW         Y3, Y1, Y1
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y3
+	VBROADCASTI128 (DX), Y4
+	VPMADDUBSW     Y0, Y3, Y3
+	VPMADDUBSW     Y0, Y4, Y4
+	VPSUBW         Y4, Y3, Y3
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y4
+	VBROADCASTI128 (DX), Y5
+	VPMADDUBSW     Y0, Y4, Y4
+	VPMADDUBSW     Y0, Y5, Y5
+	VPSUBW         Y5, Y4, Y4
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y5
+	VBROADCASTI128 (DX), Y6
+	VPMADDUBSW     Y0, Y5, Y5
+	VPMADDUBSW     Y0, Y6, Y6
+	VPSUBW         Y6, Y5, Y5
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VPSUBW         Y3, Y1, Y6
+	VPADDW         Y3, Y1, Y1
+	VPSUBW         Y5, Y4, Y3
+	VPADDW         Y5, Y4, Y4
+	VPSUBW         Y4, Y1, Y5
+	VPADDW         Y4, Y1, Y1
+	VPSUBW         Y3, Y6, Y4
+	VPADDW         Y3, Y6, Y6
+	VPABSW         Y1, Y1
+	VPABSW         Y6, Y6
+	VPABSW         Y5, Y5
+	VPABSW         Y4, Y4
+	VPSLLD         $0x10, Y6, Y3
+	VPBLENDW       $0xaa, Y3, Y1, Y3
+	VPSRLD         $0x10, Y1, Y1
+	VPBLENDW       $0xaa, Y6, Y1, Y1
+	VPMAXSW        Y1, Y3, Y3
+	VPADDW         Y3, Y2, Y2
+	VPSLLD         $0x10, Y4, Y1
+	VPBLENDW       $0xaa, Y1, Y5, Y1
+	VPSRLD         $0x10, Y5, Y3
+	VPBLENDW       $0xaa, Y4, Y3, Y3
+	VPMAXSW        Y3, Y1, Y1
+	VPADDW         Y1, Y2, Y2
+	VBROADCASTI128 (AX), Y1
+	VBROADCASTI128 (DX), Y3
+	VPMADDUBSW     Y0, Y1, Y1
+	VPMADDUBSW     Y0, Y3, Y3
+	VPSUBW         Y3, Y1, Y1
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y3
+	VBROADCASTI128 (DX), Y4
+	VPMADDUBSW     Y0, Y3, Y3
+	VPMADDUBSW     Y0, Y4, Y4
+	VPSUBW         Y4, Y3, Y3
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y4
+	VBROADCASTI128 (DX), Y5
+	VPMADDUBSW     Y0, Y4, Y4
+	VPMADDUBSW     Y0, Y5, Y5
+	VPSUBW         Y5, Y4, Y4
+	ADDQ           CX, AX
+	ADDQ           BX, DX
+	VBROADCASTI128 (AX), Y5
+	VBROADCASTI128 (DX), Y6
+	VPMADDUBSW     Y0, Y5, Y5
+	VPMADDUBSW     Y0, Y6, Y6
+	VPSUBW         Y6, Y5, Y5
+	VPSUBW         Y3, Y1, Y0
+	VPADDW         Y3, Y1, Y1
+	VPSUBW         Y5, Y4, Y3
+	VPADDW         Y5, Y4, Y4
+	VPSUBW         Y4, Y1, Y5
+	VPADDW         Y4, Y1, Y1
+	VPSUBW         Y3, Y0, Y4
+	VPADDW         Y3, Y0, Y0
+	VPABSW         Y1, Y1
+	VPABSW         Y0, Y0
+	VPABSW         Y5, Y5
+	VPABSW         Y4, Y4
+	VPSLLD         $0x10, Y0, Y3
+	VPBLENDW       $0xaa, Y3, Y1, Y3
+	VPSRLD         $0x10, Y1, Y1
+	VPBLENDW       $0xaa, Y0, Y1, Y1
+	VPMAXSW        Y1, Y3, Y3
+	VPADDW         Y3, Y2, Y2
+	VPSLLD         $0x10, Y4, Y0
+	VPBLENDW       $0xaa, Y0, Y5, Y0
+	VPSRLD         $0x10, Y5, Y1
+	VPBLENDW       $0xaa, Y4, Y1, Y1
+	VPMAXSW        Y1, Y0, Y0
+	VPADDW         Y0, Y2, Y2
+	VPMADDWD       satdTwos<>+0(SB), Y2, Y2
+	VEXTRACTI128   $0x01, Y2, X0
+	VPADDD         X0, X2, X2
+	VPSHUFD        $0xee, X2, X0
+	VPADDD         X0, X2, X2
+	VPSHUFD        $0x55, X2, X0
+	VPADDD         X0, X2, X2
+	VMOVD          X2, AX
+	MOVL           AX, ret+32(FP)
 	VZEROUPPER
 	RET

@@ -98,7 +98,7 @@ func BenchmarkPicture(b *testing.B) {
 	benchSamples(b, "op=compensate/plane=chroma", w*h/2, w*h/4, func(s Set) { s.Compensate(v, u, w/2, h/2, 0, h/2, vectors, w/16, false) })
 	benchSamples(b, "op=pack", w*h*9/2, w*h*3/2, func(s Set) { s.Pack(packed, y, u, v, w, h, 0, h/8, table) })
 	benchSamples(b, "op=unpack", w*h*15/2, w*h*3/2, func(s Set) { s.Unpack(to, u, v, packed, pred, w, h, 0, h/8, 13) })
-	benchSamples(b, "op=sad16", 512, 256, func(s Set) { s.SAD16(y[5:], w, y[w:], w) })
+	benchSamples(b, "op=satd16", 512, 256, func(s Set) { s.SATD16(y[5:], w, y[w:], w) })
 	benchSets(b, "op=copy/plane=luma", func(b *testing.B, _ Set) {
 		b.SetBytes(2 * w * h)
 		for b.Loop() {

@@ -15,7 +15,7 @@ func Generic() Set {
 		Compensate: compensateGeneric,
 		Pack:       packGeneric,
 		Unpack:     unpackGeneric,
-		SAD16:      sad16Generic,
+		SATD16:     satd16Generic,
 	}
 }
 

@@ -37,8 +37,9 @@ type Set struct {
 	// clamp(rnd(255*x + 255*2^(F-1), F), 0, 255).
 	Unpack func(y, u, v []byte, head, pred []int16, w, h, y0, y1 int, f uint)
 
-	// SAD16 returns the sum of absolute differences of two 16x16 blocks; used by the motion search.
-	SAD16 func(a []byte, strideA int, b []byte, strideB int) int32
+	// SATD16 returns the sum of |H·D·H| over the 4x4 blocks of the differences D of two 16x16 blocks, H the 4x4 Hadamard
+	// matrix of 1 and −1: at most 261,120. The motion search compares by it.
+	SATD16 func(a []byte, strideA int, b []byte, strideB int) int32
 }
 
 // LinFunc applies a prepared Lin to n = len(src)/In positions. res is nil or a residual [n][Out] that is added:

@@ -25,6 +25,6 @@ func avx2(s Set) (Set, bool) {
 	s.Compensate = compensateVector
 	s.Pack = packRows
 	s.Unpack = unpackVector
-	s.SAD16 = sad16Vector
+	s.SATD16 = satd16Vector
 	return s, true
 }

@@ -134,14 +134,31 @@ func planeIndex(c, row, col, w int) int {
 	return (row*4+c/4)*(w/2) + col*4 + c%4
 }
 
-func sad16Generic(a []byte, strideA int, b []byte, strideB int) int32 {
+// satd16Generic sums |H·D·H| over 4x4 blocks, D being their differences and H the Hadamard matrix of ones. No sum exceeds
+// 256·1,020 = 261,120: coefficients of a block have 16 times the energy of its differences.
+func satd16Generic(a []byte, strideA int, b []byte, strideB int) int32 {
 	var sum int32
-	for r := range 16 {
-		ra, rb := a[r*strideA:][:16], b[r*strideB:][:16]
-		for i := range ra {
-			d := int32(ra[i]) - int32(rb[i])
-			sum += max(d, -d)
+	for y := 0; y < 16; y += 4 {
+		for x := 0; x < 16; x += 4 {
+			var d [4][4]int32
+			for r := range d {
+				ra, rb := a[(y+r)*strideA+x:][:4], b[(y+r)*strideB+x:][:4]
+				for c := range ra {
+					d[r][c] = int32(ra[c]) - int32(rb[c])
+				}
+				d[r] = hadamard4(d[r])
+			}
+			for c := range 4 {
+				for _, v := range hadamard4([4]int32{d[0][c], d[1][c], d[2][c], d[3][c]}) {
+					sum += max(v, -v)
+				}
+			}
 		}
 	}
 	return sum
+}
+
+func hadamard4(v [4]int32) [4]int32 {
+	a, b, c, d := v[0]+v[1], v[0]-v[1], v[2]+v[3], v[2]-v[3]
+	return [4]int32{a + c, b + d, a - c, b - d}
 }

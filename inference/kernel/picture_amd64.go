@@ -132,9 +132,9 @@ func unpackVector(y, u, v []byte, head, pred []int16, w, h, y0, y1 int, f uint) 
 	}
 }
 
-func sad16Vector(a []byte, strideA int, b []byte, strideB int) int32 {
+func satd16Vector(a []byte, strideA int, b []byte, strideB int) int32 {
 	if strideA < 0 || strideB < 0 || len(a) < 15*strideA+16 || len(b) < 15*strideB+16 {
-		return sad16Generic(a, strideA, b, strideB) // panics
+		return satd16Generic(a, strideA, b, strideB) // panics
 	}
-	return sad16AVX2(&a[0], strideA, &b[0], strideB)
+	return satd16AVX2(&a[0], strideA, &b[0], strideB)
 }

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -339,21 +340,54 @@ func TestPack(t *testing.T) {
 	})
 }
 
-func TestSAD16(t *testing.T) {
+func TestSATD16(t *testing.T) {
 	eachSet(t, func(t *testing.T, set Set) {
 		for seed := range uint64(300) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			sa, sb := r.IntN(50), r.IntN(50)
 			a, b := fillBytes(r, 15*sa+16), fillBytes(r, 15*sb+16)
-			if seed == 0 { // the largest sum
+			switch seed {
+			case 0: // one coefficient a block has all
 				fill(a, func() byte { return 0 })
 				fill(b, func() byte { return 255 })
+			case 1: // all have the same, which makes the largest sum
+				sa, a = 16, make([]byte, 256)
+				sb, b = 16, make([]byte, 256)
+				for k := range a {
+					bent := byte(bits.OnesCount(uint(k/16&k&3)) & 1)
+					a[k], b[k] = 255*bent, 255-255*bent
+				}
 			}
-			if got, want := set.SAD16(a, sa, b, sb), sad16Generic(a, sa, b, sb); got != want {
+			want := plainSATD(a, sa, b, sb)
+			if got := set.SATD16(a, sa, b, sb); got != want {
 				t.Fatalf("seed=%d: got %d, want %d", seed, got, want)
+			}
+			if largest := int32(261120); want > largest || seed == 1 && want != largest {
+				t.Fatalf("seed=%d: %d, the largest is %d", seed, want, largest)
 			}
 		}
 	})
+}
+
+// plainSATD is the definition as two products of matrices.
+func plainSATD(a []byte, strideA int, b []byte, strideB int) int32 {
+	sign := func(i, j int) int32 { return 1 - 2*int32(bits.OnesCount(uint(i&j))&1) }
+	var sum int32
+	for block := range 16 {
+		y, x := block/4*4, block%4*4
+		for u := range 4 {
+			for v := range 4 {
+				var c int32
+				for i := range 4 {
+					for j := range 4 {
+						c += sign(u, i) * sign(v, j) * (int32(a[(y+i)*strideA+x+j]) - int32(b[(y+i)*strideB+x+j]))
+					}
+				}
+				sum += max(c, -c)
+			}
+		}
+	}
+	return sum
 }
 
 // TestAllocs: a frame in steady state leaves nothing to the garbage collector.
@@ -416,8 +450,8 @@ func TestLengths(t *testing.T) {
 			"pack table":       func() { set.Pack(s(96), b(64), b(16), b(16), 8, 8, 0, 1, s(255)) },
 			"unpack pred":      func() { set.Unpack(b(64), b(16), b(16), s(96), s(95), 8, 8, 0, 1, 1) },
 			"unpack f":         func() { set.Unpack(b(64), b(16), b(16), s(96), nil, 8, 8, 0, 1, 16) },
-			"sad16 a":          func() { set.SAD16(b(255), 16, b(256), 16) },
-			"sad16 stride":     func() { set.SAD16(b(256), -1, b(256), 16) },
+			"satd16 a":         func() { set.SATD16(b(255), 16, b(256), 16) },
+			"satd16 stride":    func() { set.SATD16(b(256), -1, b(256), 16) },
 		} {
 			func() {
 				defer func() {

@@ -92,41 +92,55 @@ DEVICE Sixteen sixteen(const u8 *p) {
   return Sixteen{{v[0], v[1], v[2], v[3]}};
 }
 
-// A Window is Rows rows of a block's counterpart. Each lies in two runs of 16 bytes and begins with
-// byte x % 16.
-template <int Rows>
+// Four lanes take a vector, each four rows of a block one below the other, so that a warp compares eight at a time and a
+// lane has what it transforms.
+enum { laneRows = 4 };
+
+// A Window is a lane's rows of a block's counterpart. Each lies in two runs of 16 bytes and begins with byte x % 16.
 struct Window {
-  Sixteen a[Rows], b[Rows];
+  Sixteen a[laneRows], b[laneRows];
   i32 x;
 };
 
-// window reads, of what block (i, j) is compared with at v, row r and every fourth behind it. No v leads outside.
-template <int Rows>
-DEVICE Window<Rows> window(const Phases &ref, i32 i, i32 j, i32 r, Vector v) {
-  i32 y = clamp32(16 * i + (v.y >> 2), -marginRows, ref.h + outsidePast) + marginRows + r;
+// window reads this lane's rows of what block (i, j) is compared with at v. No v leads outside.
+DEVICE Window window(const Phases &ref, i32 i, i32 j, Vector v) {
+  i32 y = clamp32(16 * i + (v.y >> 2), -marginRows, ref.h + outsidePast) + marginRows + (laneIndex() & 3) * laneRows;
   i32 x = clamp32(16 * j + (v.x >> 2), -marginRows, ref.w + outsidePast) + marginColumns;
   const u8 *p = ref.p + ((v.y & 3) * 4 + (v.x & 3)) * ref.plane + ((i64)(x >> 4) * ref.rows + y) * 16;
-  Window<Rows> f;
+  Window f;
   f.x = x;
-  UNROLL for (int k = 0; k < Rows; k++) f.a[k] = sixteen(p + 64 * k), f.b[k] = sixteen(p + 64 * k + (i64)ref.rows * 16);
+  UNROLL for (int k = 0; k < laneRows; k++) f.a[k] = sixteen(p + 16 * k), f.b[k] = sixteen(p + 16 * k + (i64)ref.rows * 16);
   return f;
 }
 
-template <int Rows>
-DEVICE u32 windowSAD(const Window<Rows> &f, const Sixteen *cur) {
-  u32 sum = 0;
-  UNROLL for (int row = 0; row < Rows; row++) {
-    u32 all[8], w[6], t[5];
-    UNROLL for (int k = 0; k < 4; k++) all[k] = f.a[row].w[k], all[4 + k] = f.b[row].w[k];
-    UNROLL for (int k = 0; k < 6; k++) w[k] = select(f.x & 8, all[k + 2], all[k]);
-    UNROLL for (int k = 0; k < 5; k++) t[k] = select(f.x & 4, w[k + 1], w[k]);
-    UNROLL for (int k = 0; k < 4; k++) sum = sad4(cur[row].w[k], between(t[k], t[k + 1], f.x & 3), sum);
-  }
-  return sum;
+// inWindow is row k of it.
+DEVICE Sixteen inWindow(const Window &f, int k) {
+  u32 all[8], w[6], t[5];
+  Sixteen row;
+  UNROLL for (int n = 0; n < 4; n++) all[n] = f.a[k].w[n], all[4 + n] = f.b[k].w[n];
+  UNROLL for (int n = 0; n < 6; n++) w[n] = select(f.x & 8, all[n + 2], all[n]);
+  UNROLL for (int n = 0; n < 5; n++) t[n] = select(f.x & 4, w[n + 1], w[n]);
+  UNROLL for (int n = 0; n < 4; n++) row.w[n] = between(t[n], t[n + 1], f.x & 3);
+  return row;
 }
 
-// Four lanes take a vector, each every fourth row of a block, so that a warp compares eight at a time.
-enum { laneRows = 4 };
+// windowSATD transforms the four 4x4 blocks of differences: rows by products of four samples with signs, columns by sums.
+// Of their last step only |a + c| + |a - c| is wanted, which is twice the larger of |a| and |c|.
+DEVICE u32 windowSATD(const Window &f, const Sixteen *cur) {
+  const u32 plus[4] = {0x01010101, 0xff01ff01, 0xffff0101, 0x01ffff01}, minus[4] = {0xffffffff, 0x01ff01ff, 0x0101ffff, 0xff0101ff};
+  Sixteen ref[laneRows];
+  UNROLL for (int k = 0; k < laneRows; k++) ref[k] = inWindow(f, k);
+  u32 half = 0;
+  UNROLL for (int n = 0; n < 4; n++) {
+    UNROLL for (int u = 0; u < 4; u++) {
+      i32 row[laneRows];
+      UNROLL for (int k = 0; k < laneRows; k++) row[k] = dp4<false>(cur[k].w[n], plus[u], dp4<false>(ref[k].w[n], minus[u], 0));
+      i32 a = abs32(row[0] + row[1]), b = abs32(row[0] - row[1]), c = abs32(row[2] + row[3]), d = abs32(row[2] - row[3]);
+      half += (u32)((a > c ? a : c) + (b > d ? b : d));
+    }
+  }
+  return 2 * half;
+}
 
 struct Block {
   Sixteen line[laneRows];
@@ -135,14 +149,15 @@ struct Block {
 // blockRows are this lane's rows of block (i, j) of a picture of w samples a row.
 DEVICE Block blockRows(const u8 *picture, i32 w, i32 i, i32 j) {
   Block b;
-  UNROLL for (int k = 0; k < laneRows; k++) b.line[k] = sixteen(picture + (i64)(16 * i + (laneIndex() & 3) + 4 * k) * w + 16 * j);
+  UNROLL for (int k = 0; k < laneRows; k++) b.line[k] = sixteen(picture + (i64)(16 * i + (laneIndex() & 3) * laneRows + k) * w + 16 * j);
   return b;
 }
 
-// laneSAD is what this lane's rows of block (i, j) differ from where v points, sumOfFour the sum of all rows.
-DEVICE u32 laneSAD(const Phases &ref, const Block &cur, i32 i, i32 j, Vector v) {
-  return windowSAD(window<laneRows>(ref, i, j, laneIndex() & 3, v), cur.line);
-}
+// laneSATD is what this lane's rows of block (i, j) differ from where v points, sumOfFour the sum of all rows.
+DEVICE u32 laneSATD(const Phases &ref, const Block &cur, i32 i, i32 j, Vector v) { return windowSATD(window(ref, i, j, v), cur.line); }
+
+// satdCost is what 1 of SATD costs, in the unit of lambda.
+enum { satdCost = 6 };
 
 DEVICE u32 sumOfFour(u32 x) {
   x += shuffleXor(x, 1);

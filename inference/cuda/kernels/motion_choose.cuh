@@ -196,11 +196,11 @@ struct Choice {
 // A Trial is the candidates of a warp, four lanes each, and what is read to judge them.
 struct Trial {
   u32 v;
-  Window<laneRows> f;
+  Window f;
 };
 
 // begin reads what it takes to judge v; there is work to do while it comes.
-DEVICE Trial begin(const Choice &c, const Place &p, u32 v) { return Trial{v, window<laneRows>(c.ref, p.i, p.j, laneIndex() & 3, unpacked(v))}; }
+DEVICE Trial begin(const Choice &c, const Place &p, u32 v) { return Trial{v, window(c.ref, p.i, p.j, unpacked(v))}; }
 
 // finish is the least cost << 4 | number; candidates count where they are there.
 DEVICE u32 finish(const Choice &c, const Place &p, const Around &a, Part q, const Block &block, const Trial &t, bool there, i32 number) {
@@ -216,7 +216,7 @@ DEVICE u32 finish(const Choice &c, const Place &p, const Around &a, Part q, cons
     i32 zero = (i32)shuffle((u32)bits, lane / 4 * 4 + 1);
     bits = (lane & 3) == 0 ? (v == c.whole && zero < bits ? zero : bits) : 0;
   }
-  u32 cost = sumOfFour(16 * windowSAD(t.f, block.line) + (u32)(c.lambda * bits));
+  u32 cost = sumOfFour(satdCost * windowSATD(t.f, block.line) + (u32)(c.lambda * bits));
   return leastOfEight(there && inside(unpacked(v), c.limit) ? cost << 4 | (u32)number : ~0u);
 }
 

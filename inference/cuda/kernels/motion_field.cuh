@@ -2,7 +2,7 @@
 #pragma once
 #include "motion_small.cuh"
 
-// A Whole is the best vector for the picture so far and the sum of SADs over the blocks of even row and column.
+// A Whole is the best vector for the picture so far and the sum of SATDs over the blocks of even row and column.
 struct Whole {
   i32 y, x;
   u64 least;
@@ -79,7 +79,7 @@ KERNEL void search_whole(WholeSearch *search, const u32 *totals, const i8 *list,
   u32 sum = 0;
   for (i32 k = (i32)(unit() / 32); k < across * (h / 32); k += (i32)warps) {
     i32 i = k / across * 2, j = k % across * 2;
-    sum += laneSAD(ref, blockRows(cur, w, i, j), i, j, v);
+    sum += laneSATD(ref, blockRows(cur, w, i, j), i, j, v);
   }
   sum = sumOfFour(sum);
   if (lane % 4 == 0) sums[threadIndex() / 32][number] = number < tries && inside(v, limit) ? sum : 0;
@@ -100,7 +100,7 @@ DEVICE u32 startRate(Vector v, Vector whole, i32 lambda) {
 DEVICE u32 refineRate(Vector v, Vector left, Vector up, i32 lambda) { return (u32)(lambda * (distance(v, left) + distance(v, up)) / 2); }
 
 // search_start gives every block, a warp each, the best of ten candidates. The least cost << 4 | number decides.
-KERNEL void search_start(u32 *found, u32 *sads, WholeSearch *search, const u32 *keys, const i8 *list, const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame,
+KERNEL void search_start(u32 *found, u32 *satds, WholeSearch *search, const u32 *keys, const i8 *list, const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame,
                          i64 w_, i64 h_, i64 limit) {
   i32 w = (i32)w_, h = (i32)h_, wb = w / 16, hb = h / 16, lane = laneIndex(), k = (i32)(unit() / 32);
   Whole best = settledWhole(*search, wholeSteps, (i32)limit);
@@ -127,25 +127,25 @@ KERNEL void search_start(u32 *found, u32 *sads, WholeSearch *search, const u32 *
   UNROLL for (int from = 0; from < 10; from += 8) { // the last six of the second eight are not there
     i32 n = from + lane / 4;
     Vector v = unpacked(shuffle(word, n));
-    u32 cost = 16 * sumOfFour(laneSAD(ref, block, i, j, v)) + startRate(v, whole, lambda);
+    u32 cost = satdCost * sumOfFour(laneSATD(ref, block, i, j, v)) + startRate(v, whole, lambda);
     key = n < 10 && (cost << 4 | (u32)n) < key ? cost << 4 | (u32)n : key;
   }
   key = leastOfEight(key);
   word = shuffle(word, (i32)(key & 15));
-  if (lane == 0) found[k] = word, sads[k] = ((key >> 4) - startRate(unpacked(word), whole, lambda)) / 16;
+  if (lane == 0) found[k] = word, satds[k] = ((key >> 4) - startRate(unpacked(word), whole, lambda)) / satdCost;
 }
 
 // search_refine compares the vector found for each block, a warp each, with the eight around it.
-KERNEL void search_refine(u32 *found, u32 *sads, const u32 *foundBefore, const u32 *sadsBefore, const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame, i64 w_,
+KERNEL void search_refine(u32 *found, u32 *satds, const u32 *foundBefore, const u32 *satdsBefore, const u8 *cur, const u8 *phases, const i32 *lambdas, const i32 *frame, i64 w_,
                           i64 h_, i64 limit, i64 step) {
   i32 w = (i32)w_, h = (i32)h_, wb = w / 16, hb = h / 16, lane = laneIndex(), k = (i32)(unit() / 32);
   if (k >= wb * hb) return;
   i32 i = k / wb, j = k % wb, lambda = lambdas[frame[0]];
   Vector base = unpacked(foundBefore[k]), left = unpacked(foundBefore[j > 0 ? k - 1 : k]), up = unpacked(foundBefore[i > 0 ? k - wb : k]);
-  u32 key = (16 * sadsBefore[k] + refineRate(base, left, up, lambda)) << 4;
+  u32 key = (satdCost * satdsBefore[k] + refineRate(base, left, up, lambda)) << 4;
   Vector v = neighbour(base, lane / 4, (i32)step);
-  u32 cost = 16 * sumOfFour(laneSAD(phasesOf(phases, w, h), blockRows(cur, w, i, j), i, j, v)) + refineRate(v, left, up, lambda);
+  u32 cost = satdCost * sumOfFour(laneSATD(phasesOf(phases, w, h), blockRows(cur, w, i, j), i, j, v)) + refineRate(v, left, up, lambda);
   u32 other = leastOfEight(inside(v, (i32)limit) ? cost << 4 | (u32)(lane / 4 + 1) : ~0u);
   if (other < key) key = other, base = neighbour(base, (i32)(key & 15) - 1, (i32)step);
-  if (lane == 0) found[k] = packed(base), sads[k] = ((key >> 4) - refineRate(base, left, up, lambda)) / 16;
+  if (lane == 0) found[k] = packed(base), satds[k] = ((key >> 4) - refineRate(base, left, up, lambda)) / satdCost;
 }

@@ -18,6 +18,6 @@ func main() {
 	compensate(pairs, 16)
 	compensate(pairs, 8)
 	unpack()
-	sad16()
+	satd16()
 	Generate()
 }

@@ -87,40 +87,79 @@ func unpack() {
 	loop("predicted", true)
 }
 
-// sad16 sums absolute differences two rows at a time.
-func sad16() {
-	TEXT("sad16AVX2", NOSPLIT, "func(a *byte, strideA int, b *byte, strideB int) int32")
+// satd16 takes four rows at a time. VPMADDUBSW is the first stage across: sums of two samples in the lower half of a
+// register, their differences in the upper one. Both stages down follow, |x| <= 8*255 then. The last stage across is
+// |a+b| + |a-b| = 2*max(|a|, |b|), and a lane adds eight such maxima, no more than 16320.
+func satd16() {
+	signs := GLOBL("satdSigns", RODATA|NOPTR)
+	for i := range 32 {
+		DATA(i, I8(1-i/16*(i%2)*2))
+	}
+	twos := GLOBL("satdTwos", RODATA|NOPTR)
+	for i := range 16 {
+		DATA(2*i, U16(2))
+	}
+	TEXT("satd16AVX2", NOSPLIT, "func(a *byte, strideA int, b *byte, strideB int) int32")
 	Pragma("noescape")
-	Doc("sad16AVX2 compares two blocks of 16x16 samples.")
+	Doc("satd16AVX2 compares two blocks of 16x16 samples.")
 	a := Load(Param("a"), GP64())
 	strideA := Load(Param("strideA"), GP64())
 	b := Load(Param("b"), GP64())
 	strideB := Load(Param("strideB"), GP64())
-	var sum [2]VecVirtual
-	for i := range 8 {
-		x, y := YMM(), YMM()
-		VMOVDQU(Mem{Base: a}, x.AsX())
-		VINSERTI128(U8(1), Mem{Base: a, Index: strideA, Scale: 1}, x, x)
-		VMOVDQU(Mem{Base: b}, y.AsX())
-		VINSERTI128(U8(1), Mem{Base: b, Index: strideB, Scale: 1}, y, y)
-		VPSADBW(y, x, x)
-		if i < 2 {
-			sum[i] = x
-		} else {
-			VPADDQ(x, sum[i%2], sum[i%2])
+	sign, sum := YMM(), YMM()
+	VMOVDQU(signs, sign)
+	// butterfly replaces x and y by x+y and x-y.
+	butterfly := func(x, y *VecVirtual) {
+		d := YMM()
+		VPSUBW(*y, *x, d)
+		VPADDW(*y, *x, *x)
+		*y = d
+	}
+	for group := range 4 {
+		var r [4]VecVirtual
+		for i := range r {
+			x, y := YMM(), YMM()
+			VBROADCASTI128(Mem{Base: a}, x)
+			VBROADCASTI128(Mem{Base: b}, y)
+			VPMADDUBSW(sign, x, x)
+			VPMADDUBSW(sign, y, y)
+			VPSUBW(y, x, x)
+			r[i] = x
+			if group < 3 || i < 3 {
+				ADDQ(strideA, a)
+				ADDQ(strideB, b)
+			}
 		}
-		if i < 7 {
-			LEAQ(Mem{Base: a, Index: strideA, Scale: 2}, a)
-			LEAQ(Mem{Base: b, Index: strideB, Scale: 2}, b)
+		butterfly(&r[0], &r[1])
+		butterfly(&r[2], &r[3])
+		butterfly(&r[0], &r[2])
+		butterfly(&r[1], &r[3])
+		for i := range r {
+			VPABSW(r[i], r[i])
+		}
+		for i := 0; i < 4; i += 2 { // the even lanes of both registers against the odd ones
+			even, odd := YMM(), YMM()
+			VPSLLD(U8(16), r[i+1], even)
+			VPBLENDW(U8(0xaa), even, r[i], even)
+			VPSRLD(U8(16), r[i], odd)
+			VPBLENDW(U8(0xaa), r[i+1], odd, odd)
+			VPMAXSW(odd, even, even)
+			if group == 0 && i == 0 {
+				sum = even
+			} else {
+				VPADDW(even, sum, sum)
+			}
 		}
 	}
-	VPADDQ(sum[1], sum[0], sum[0])
 	hi, total := XMM(), GP32()
-	VEXTRACTI128(U8(1), sum[0], hi)
-	VPADDQ(hi, sum[0].AsX(), sum[0].AsX())
-	VPSHUFD(U8(0xee), sum[0].AsX(), hi)
-	VPADDQ(hi, sum[0].AsX(), sum[0].AsX())
-	VMOVD(sum[0].AsX(), total)
+	VPMADDWD(twos, sum, sum)
+	VEXTRACTI128(U8(1), sum, hi)
+	VPADDD(hi, sum.AsX(), sum.AsX())
+	VPSHUFD(U8(0xee), sum.AsX(), hi)
+	VPADDD(hi, sum.AsX(), sum.AsX())
+	VPSHUFD(U8(0x55), sum.AsX(), hi)
+	VPADDD(hi, sum.AsX(), sum.AsX())
+	VMOVD(sum.AsX(), total)
 	Store(total, ReturnIndex(0))
 	VZEROUPPER()
 	RET()
