@@ -62,12 +62,19 @@ if wanted check; then
 	grep -E "^ *--- |^(PASS|FAIL|ok|panic)|_test.go" "$logs/check.log" | cut -c1-300 | head -n 150
 fi
 if wanted sanitize && command -v compute-sanitizer >/dev/null; then
-	for tool in memcheck racecheck; do
-		timeout 150 compute-sanitizer --tool $tool --error-exitcode 9 "$test" -test.short \
-			-test.run "^Test(Errors|Concurrent)\$/impl=cuda:0/$family" >"$logs/$tool.log" 2>&1 || failed="$failed $tool"
-		echo "-- $tool"
-		tail -n 6 "$logs/$tool.log"
-	done
+	# Not under racecheck, which runs kernels one by one: tests that block a stream on purpose, and stand still there.
+	while read -r tool pattern; do
+		timeout 200 compute-sanitizer --tool "$tool" --error-exitcode 9 "$test" -test.short -test.v -test.run "$pattern" >"$logs/$tool.log" 2>&1 </dev/null || failed="$failed $tool:$pattern"
+		echo "-- $tool $pattern: $(grep -c -- '--- PASS' "$logs/$tool.log") passed; $(grep SUMMARY "$logs/$tool.log" || tail -n 1 "$logs/$tool.log")"
+	done <<-END
+		memcheck ^TestCoders\$/64x64/impl=cuda:0/(sm_80|sm_90a)|^TestCodersConcurrently\$/impl=cuda:0/(sm_80|sm_90a)
+		memcheck ^TestSearch\$/impl=cuda:0
+		memcheck ^Test(CoderDecode|CoderDamage)\$/impl=cuda:0
+		memcheck ^Test(Errors|Concurrent)\$/impl=cuda:0/$family
+		racecheck ^TestCoders\$/64x64/impl=cuda:0/sm_90a
+		racecheck ^TestCoders\$/64x64/impl=cuda:0/sm_80
+		racecheck ^TestSearch\$/impl=cuda:0
+	END
 fi
 if wanted profile; then
 	NVCODEC_PROFILE=1 "$test" -test.run "^TestProfile\$/impl=cuda:0/$family" -test.v >"$logs/profile.log" 2>&1 || failed="$failed profile"
